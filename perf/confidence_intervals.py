@@ -21,10 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fixtures.coverage import PAIRS, QUANTITIES, RATES, WORK_UPS, corrected_rates, coverage, truth
-from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, width_bins
+from neuralmedbench.estimates.calibration import auroc_interval, overconfidence
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, percentile_interval
-from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, rate_interval
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)
@@ -40,39 +39,22 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def simulated(seed: int, patients: int, too_sure: float) -> Confidences:
+def simulated(seed: int, patients: int, too_sure: float) -> tuple[Floats, Floats, ByPatient]:
+    """Return confidences, outcomes and patients of answers."""
     rng = np.random.default_rng(seed)
     codes = np.repeat(np.arange(patients), ANSWERS)
     value = np.clip(np.round(rng.beta(4, 2, codes.size) * 20) / 20, 0.05, 1)
     chance = np.clip(value - too_sure, 0.01, 0.99)
     logit = np.log(chance / (1 - chance)) + rng.normal(0, 0.8, patients)[codes]
     right = (rng.random(codes.size) < 1 / (1 + np.exp(-logit))).astype(np.float64)
-    nothing = np.zeros(0)
-    return Confidences(
-        benchmark="", model="", arm="full", source=ConfidenceSource.STATED, value=value, right=right, items=np.arange(codes.size), patients=codes,
-        rest_right=nothing, rest_patients=nothing.astype(np.int64), reasons={}, missing=0,
-    )  # fmt: skip
+    return value, right, ByPatient(codes, SETTINGS)
 
 
-def values(study: Confidences) -> dict[str, float | None]:
-    value, right = study.value, study.right
-    error = calibration_error(value, right, width_bins(value))
+def intervals(value: Floats, right: Floats, by: ByPatient) -> dict[str, Interval]:
     return {
-        "overconfidence": float((value - right).mean()),
-        "ece": error,
-        "brier": brier(value, right),
-        "auroc": auroc(value, right),
-    }
-
-
-def intervals(study: Confidences, patients: int) -> dict[str, tuple[float | None, float | None]]:
-    draws, known = Draws(study, ByPatient(np.arange(patients), SETTINGS)), values(study)
-    groups = draws.groups.astype(np.float64)
-    return {
-        "overconfidence": percentile_interval(draws.overconfidence, draws.clusters, SETTINGS.confidence),
-        "ece": draws.error_interval(known["ece"] or 0.0),
-        "brier": draws.around(known["brier"], draws.brier),
-        "auroc": draws.around(known["auroc"], draws.auroc, auroc(groups, study.right)),
+        "overconfidence": overconfidence(value, right, by),
+        "brier": rate_interval((value - right) ** 2, by),
+        "auroc": auroc_interval(value, right, by),
     }
 
 
@@ -104,17 +86,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         missed += print_coverage(corrected_rates(), RATED_PATIENTS, args.studies, args.seed)
         print("\n".join(["unequal numbers of items and unequal raters, below 93 %:", *(missed or ["none"])]))
     for too_sure in TOO_SURE if args.samples else ():
-        sure = values(simulated(1, TRUTH, too_sure))
+        sure = intervals(*simulated(1, TRUTH, too_sure))
         for patients in PATIENTS:
             covered: Counter[str] = Counter()
-            available: Counter[str] = Counter()
             for sample in range(args.samples):
-                for name, (low, high) in intervals(simulated(1000 + sample, patients, too_sure), patients).items():
-                    if low is not None and high is not None:
-                        available[name] += 1
-                        covered[name] += low <= (sure[name] or 0.0) <= high
-            shares = ", ".join(f"{name} {covered[name] / available[name]:.3f}" for name in sure)
-            print(f"true ece {sure['ece']:.3f}, {patients} patients: {shares}", flush=True)
+                for name, interval in intervals(*simulated(1000 + sample, patients, too_sure)).items():
+                    low, high = interval.low, interval.high
+                    covered[name] += low is None or high is None or low <= (sure[name].value or 0.0) <= high
+            shares = ", ".join(f"{name} {covered[name] / args.samples:.3f}" for name in sure)
+            print(f"too sure by {too_sure:.2f}, {patients} patients: {shares}", flush=True)
     return int(bool(failed))
 
 

@@ -1,60 +1,24 @@
-"""Measures of confidence against outcome: calibration error, Brier score, area under the ROC curve, risk and coverage."""
+"""Measures of confidence against outcome: overconfidence, calibration error, Brier score, area under the ROC curve, risk and coverage."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Ints
-
-WIDTH_BINS = 15
-"""Bins of equal width for the expected calibration error."""
+from neuralmedbench.estimates.exact import effective_size
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, exact_interval, rate_interval
 
 MASS_BINS = 5
 """Bins with about equally many answers, for diagrams."""
 
 
-def width_bins(confidence: Floats) -> Ints:
-    """Assign confidences to `WIDTH_BINS` bins of equal width.
+def mass_bins(confidence: Floats) -> Ints:
+    """Assign confidences, shape (answers,), to at most `MASS_BINS` bins with about equally many answers.
 
-    Parameters
-    ----------
-    confidence : ndarray of float, shape (answers,)
-        0 to 1.
-
-    Returns
-    -------
-    ndarray of int, shape (answers,)
-        From 0. A bin holds its upper edge, not its lower one; the first holds 0 too.
-
-    References
-    ----------
-    Guo et al., On Calibration of Modern Neural Networks (ICML 2017).
+    Bins are numbered from 0, rising with the confidence. Equal confidences are never separated: numbers may be skipped.
     """
-    edges = np.ceil(confidence * WIDTH_BINS - 1e-9) - 1  # tolerance for rounding: 0.2 is the edge 3/15
-    return np.clip(edges, 0, WIDTH_BINS - 1).astype(np.int64)
-
-
-def mass_bins(confidence: Floats, bins: int = MASS_BINS) -> Ints:
-    """Assign confidences to bins with about equally many answers; equal confidences are never separated.
-
-    Parameters
-    ----------
-    confidence : ndarray of float, shape (answers,)
-        Any numbers.
-    bins : int
-        Maximum number of bins; fewer are used where many confidences are equal.
-
-    Returns
-    -------
-    ndarray of int, shape (answers,)
-        From 0, rising with the confidence; numbers may be skipped. A value is assigned by its mid-rank, so the bins of a
-        multiple of `bins` lie within those of `bins`.
-    """
-    if not confidence.size:
-        return np.zeros(0, dtype=np.int64)
     _, place, number = np.unique(confidence, return_inverse=True, return_counts=True)
     twice_middle = 2 * np.cumsum(number) - number  # integers, so that no rounding moves a value across an edge
-    return np.asarray((twice_middle * bins // (2 * confidence.size))[place.reshape(-1)], dtype=np.int64)
+    return np.asarray((twice_middle * MASS_BINS // (2 * confidence.size))[place.reshape(-1)], dtype=np.int64)
 
 
 def linspace_bins(confidence: Floats, bins: int) -> Ints:
@@ -70,7 +34,7 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
     confidence, right : ndarray of float, shape (answers,)
         0 to 1; right is 1, wrong 0.
     bins : ndarray of int, shape (answers,)
-        Bin of each answer, by `width_bins` or `linspace_bins`.
+        Bin of each answer, by `linspace_bins`.
     count : int
         Minimum number of bins that are summed; an empty one adds 0, and may change the last bit of the sum.
 
@@ -107,68 +71,103 @@ def auroc(confidence: Floats, right: Floats) -> float | None:
     return float(wins / (positives * (len(right) - positives)))
 
 
-def pessimistic(error: float | None, known: int, absent: int) -> float | None:
-    """Return an error that counts every answer without a confidence as a wrong one of confidence 1, in a bin of its own.
+def overconfidence(confidence: Floats, right: Floats, by: ByPatient) -> Interval:
+    """Return mean confidence minus share right, -1 to 1, with its interval.
 
     Parameters
     ----------
-    error : float or None
-        Calibration error of the answers that have a confidence; None when there are none.
-    known, absent : int
-        Number of answers with a confidence, and without.
+    confidence, right : ndarray of float, shape (answers,)
+        0 to 1; right is 1, wrong 0. At least one answer.
+    by : ByPatient
+        Patients of the answers.
 
     Returns
     -------
-    float or None
-        Never below `error`; rises with `absent`; None when there is no answer at all.
-
-    Examples
-    --------
-    >>> pessimistic(0.2, 3, 1)
-    0.4
+    Interval
+        That of a rate (`rate_interval`) on the scale from -1 to 1. Where all or no answers are right, the gaps hardly vary and say
+        nothing: then that of the share right.
     """
-    if known + absent == 0:
-        return None
-    return ((error or 0.0) * known + absent) / (known + absent)
+    share = rate_interval(right, by)
+    if share.value in (0, 1):
+        low, high = share.ends
+        mean = float(confidence.mean())
+        return Interval(mean - share.value, mean - high, mean - low, share.method)
+    scaled = rate_interval((confidence - right + 1) / 2, by)
+    low, high = scaled.ends
+    return Interval(float((confidence - right).mean()), 2 * low - 1, 2 * high - 1, scaled.method)
 
 
-def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:
-    """Return the share right among the most confident part of all answers.
+def auroc_interval(confidence: Floats, right: Floats, by: ByPatient) -> Interval:
+    """Return the area of `auroc` with its interval.
 
     Parameters
     ----------
-    counts, rights : ndarray of float, shape (..., groups)
-        Number of answers of one confidence, and of the right ones among them; the highest confidence first, answers without one last.
-    coverages : ndarray of float, shape (coverages,)
+    confidence, right : ndarray of float, shape (answers,)
+        See `auroc`.
+    by : ByPatient
+        Patients of the answers.
+
+    Returns
+    -------
+    Interval
+        That of a rate: Clopper and Pearson's on the effective sample. The variance is that of placements (the share of the other side that
+        an answer is rightly above or below), summed by patient. Trials of a perfect separation are the patients of the smaller side.
+        Without a value if all or no answers are right, without ends if all confidences are equal.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837: placements; Obuchowski, Biometrics 53 (1997) 567: their sums by cluster.
+    """
+    area, passed = auroc(confidence, right), right > 0.5
+    if area is None or np.ptp(confidence) == 0:
+        return Interval(area)
+    sides = passed, ~passed
+    above, below = (_share_below(confidence, confidence[side]) for side in reversed(sides))
+    placements = np.where(passed, above, 1 - below)
+    weights = len(right) / np.where(passed, passed.sum(), (~passed).sum())
+    # an answer moves the area by its placement and by those of the other side: twice as much as it moves their mean
+    size = effective_size(placements * weights, by.codes, by.settings.confidence, weights) / 4
+    fewer = min(len(np.unique(by.codes[side])) for side in sides)
+    return exact_interval(area, max(size, 1.0), fewer, by.settings.confidence)
+
+
+def _share_below(confidence: Floats, others: Floats) -> Floats:
+    """Return the share of `others` that each confidence exceeds, ties by half."""
+    ordered = np.sort(others)
+    ends = np.searchsorted(ordered, confidence, side="left") + np.searchsorted(ordered, confidence, side="right")
+    return np.asarray(ends / (2 * len(others)), dtype=np.float64)
+
+
+def kept_parts(confidence: Floats, coverage: float) -> Floats:
+    """Return how much of each answer is kept, 0 to 1, if only the most confident part of all answers is.
+
+    Parameters
+    ----------
+    confidence : ndarray of float, shape (answers,)
+        On any scale; answers without one have a lower value than all others.
+    coverage : float
         Part of the answers that is kept, above 0 and up to 1.
 
     Returns
     -------
-    ndarray of float, shape (..., coverages)
-        NaN without an answer. A group that is kept in part counts with its share right, which is the expectation over all orders of ties.
+    ndarray of float, shape (answers,)
+        The sum is `coverage` times the number of answers. Equal confidences are kept alike, which is the expectation over every order of them.
 
     Notes
     -----
-    A coverage need not be a whole number of answers: 10 % of 315 are 31.5. The answer that is reached is then kept in part, with that
-    weight in the numerator and in the denominator, so that the value lies between those of the whole numbers around it and no
-    rounding decides between them.
+    A coverage need not be a whole number of answers: 10 % of 315 are 31.5. The answer that is reached is then kept in part, so that no
+    rounding decides.
 
     Examples
     --------
-    Half of three answers are the first, which is right, and half of the second, which is wrong: 1 of 1.5.
+    Half of three answers are the first and half of the second.
 
-    >>> selective_accuracy(np.ones(3), np.array([1.0, 0.0, 1.0]), np.array([0.5])).round(3).tolist()
-    [0.667]
+    >>> kept_parts(np.array([0.9, 0.5, 0.7]), 0.5).tolist()
+    [1.0, 0.0, 0.5]
     """
-    before = np.cumsum(counts, axis=-1) - counts
-    total = counts.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(counts > 0, rights / counts, 0.0)
-        found = [
-            (np.clip(wanted[..., None] - before, 0.0, counts) * share).sum(axis=-1) / wanted
-            for wanted in (coverage * total for coverage in coverages)
-        ]
-    return np.stack(found, axis=-1)
+    _, place, number = np.unique(-confidence, return_inverse=True, return_counts=True)
+    before = np.cumsum(number) - number
+    return np.asarray((np.clip(coverage * len(confidence) - before, 0, number) / number)[place.reshape(-1)], dtype=np.float64)
 
 
 def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:

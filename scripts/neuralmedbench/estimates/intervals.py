@@ -216,11 +216,15 @@ def rate_interval(values: Floats, by: ByPatient, weights: Floats | None = None) 
         if np.ptp(weights) == 0:
             values, weights = values / weights, None
     rate, confidence = float(values.sum() / (len(values) if weights is None else weights.sum())), by.settings.confidence
+    return exact_interval(rate, effective_size(values, by.codes, confidence, weights), by.clusters, confidence)
+
+
+def exact_interval(rate: float, size: float, patients: int, confidence: float) -> Interval:
+    """Return the interval of a rate on an effective sample; `patients` are the trials of an event that never, or always, happened."""
     if rate <= 0 or rate >= 1:
-        return Interval(rate, *one_sided_bounds(rate * by.clusters, by.clusters, confidence), "exact one-sided")
-    size = effective_size(values, by.codes, confidence, weights)
+        return Interval(rate, *one_sided_bounds(rate * patients, patients, confidence), "exact one-sided")
     low, high = clopper_pearson(rate * size, size, confidence)
-    none = one_sided_bounds(0, by.clusters, confidence)[1]
+    none = one_sided_bounds(0, patients, confidence)[1]
     return Interval(rate, *((low, max(high, none)) if rate < HALF else (min(low, 1 - none), high)), "exact")
 
 

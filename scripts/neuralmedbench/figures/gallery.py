@@ -56,6 +56,8 @@ from neuralmedbench.figures.trust import (
     keep_degradation,
     keep_mass,
     keep_passk,
+    keep_reliability,
+    keep_risk_coverage,
     keep_trust,
 )
 from neuralmedbench.files.result_tables import read_result
@@ -226,18 +228,18 @@ FIGURES = {
         RANKED_DIFFERENTIAL,
     ),
     "reliability": Figure(
-        "reliability",
+        "confidence",
         "Confidence and truth",
         NO_CONFIDENCE,
-        _with("mean_confidence", "share_right"),
+        keep_reliability,
         draw_reliability,
         describe_reliability,
     ),
     "risk_coverage": Figure(
-        "risk_coverage",
+        "confidence",
         "Answering only when sure",
         NO_CONFIDENCE,
-        _with("coverage", "value"),
+        keep_risk_coverage,
         draw_risk_coverage,
         describe_risk_coverage,
     ),

@@ -29,8 +29,19 @@ SIDES = ("left", "center", "right")
 ACROSS, PANEL_IN = 5, 1.8
 
 
+def keep_reliability(rows: list[Row]) -> list[Row]:
+    """Keep the bins of confidence: the share right, with the column `mean_confidence`."""
+    bins = by_measure((row for row in having(rows, "value") if row["slice"] == "bin"), "source", "value_of_slice").values()
+    return [{**of["share_right"], "mean_confidence": of["mean_confidence"]["value"]} for of in bins]
+
+
+def keep_risk_coverage(rows: list[Row]) -> list[Row]:
+    """Keep the share right by coverage."""
+    return [row for row in having(rows, "value") if row["slice"] == "coverage"]
+
+
 def draw_reliability(rows: list[Row]) -> Any:
-    """Draw mean confidence against the share of right answers, one panel per model and benchmark, arm full (from reliability.csv)."""
+    """Draw mean confidence against the share of right answers, one panel per model and benchmark, arm full (from measures.csv)."""
     style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows, 22)
     parts = {benchmark: groups(part, "model") for benchmark, part in grouped.items()}
     figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
@@ -55,13 +66,13 @@ def describe_reliability(rows: list[Row]) -> str:
     grouped = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {title_of(far)} ({SOURCES[far['source']]}): mean"
-        f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
+        f" confidence {percent(far['mean_confidence'])}, right {percent(far['value'])}, {far['n_answers']} answers."
         for name, part, far in ((name, part, max(part, key=_distance)) for name, part in grouped.items())
     )
 
 
 def _distance(row: Row) -> float:
-    return abs(value_of(row, "mean_confidence") - value_of(row, "share_right"))
+    return abs(value_of(row, "mean_confidence") - value_of(row, "value"))
 
 
 def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list[Any]]]:
@@ -94,10 +105,10 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
 
 
 def _curve(panel: Any, rows: list[Row], source: str, look: Look) -> None:
-    x, y = ([value_of(row, name) for row in rows] for name in ("mean_confidence", "share_right"))
+    x, y = ([value_of(row, name) for row in rows] for name in ("mean_confidence", "value"))
     panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source])
     for shade, part in groups([{**row, "shade": look.of(row).colour} for row in rows], "shade").items():
-        x, y = ([value_of(row, name) for row in part] for name in ("mean_confidence", "share_right"))
+        x, y = ([value_of(row, name) for row in part] for name in ("mean_confidence", "value"))
         face = shade if source == "stated" else "none"
         panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=shade, markerfacecolor=face)
         # bins without an interval get no whisker
@@ -120,16 +131,16 @@ def _sources(figure: Any, sources: list[str], label: str) -> None:
 
 
 def draw_risk_coverage(rows: list[Row]) -> Any:
-    """Draw the share of right answers among the most confident ones, by coverage (from risk_coverage.csv)."""
+    """Draw the share of right answers among the most confident ones, by coverage (from measures.csv)."""
     style = looks_of(rows)
     grouped = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
     figure, (panels,) = _grid([len(grouped)], 2, 2.0)
     for panel, (title, part) in zip(panels, grouped.items(), strict=True):
         panel.set_title(title, fontsize=8.5, fontweight="normal")
         for model, points in groups(part, "model").items():
-            x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
+            x, y = ([value_of(row, name) for row in points] for name in ("value_of_slice", "value"))
             # markers only where the table has an interval, as the curve has many points
-            marked = [place for place, row in enumerate(points) if row["interval"]]
+            marked = [place for place, row in enumerate(points) if row["low"]]
             with drawn_for(panel, model):
                 panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].of(points[0]).point)
     figure.supylabel("share of them that is right", fontsize=9)
@@ -146,10 +157,10 @@ def describe_risk_coverage(rows: list[Row]) -> str:
 
 def _half(panel: str, rows: list[Row]) -> str:
     models = groups(rows, "model")
-    at = {model: min(part, key=lambda row: abs(value_of(row, "coverage") - 0.5)) for model, part in models.items()}
+    at = {model: min(part, key=lambda row: abs(value_of(row, "value_of_slice") - 0.5)) for model, part in models.items()}
     best = max(at, key=lambda model: value_of(at[model], "value"))
     # the largest coverage is that of all answers
-    everything = max(models[best], key=lambda row: value_of(row, "coverage"))
+    everything = max(models[best], key=lambda row: value_of(row, "value_of_slice"))
     return (
         f"{panel}: {counted(len(models), 'model')}; {title_of(at[best])} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
         f" {percent(everything['value'])} of all."

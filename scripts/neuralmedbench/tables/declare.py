@@ -78,7 +78,8 @@ class Suppression:
     rated : str
         Columns about the answers that clinicians rated; the first counts their patients, and marks the others as hidden when they are too few.
     surest : bool
-        True if rows are about growing parts of the answers, so that the difference of two rows must be about enough patients, too.
+        True if rows with the slice `coverage` are about growing parts of the answers, so that the difference of two must be about enough
+        patients, too.
     whole : bool
         True if its rows are hidden where the whole benchmark is about few patients; else only small counts are.
     of_patients : bool

@@ -16,7 +16,7 @@ from neuralmedbench.records.words import capital, counted, listing, percent, per
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models, primary_sentence
-from neuralmedbench.tables.confidence.reliability import confidence_statements
+from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate

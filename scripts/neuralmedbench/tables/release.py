@@ -135,14 +135,15 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
     # coverages of one curve, from the highest
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row["benchmark"] in disclosures and not marks[place]:
+        if row["slice"] == "coverage" and row["benchmark"] in disclosures and not marks[place]:
             curves[row["benchmark"], row["model"], row["source"]].append(place)
     for (benchmark, *_), places in curves.items():
         step = disclosures[benchmark].fewest * disclosures[benchmark].answers_of_a_patient
-        end = max(rows[places[0]]["n"], 1) * 1.0
-        for place in sorted(places, key=lambda place: -rows[place]["coverage"]):
-            kept = rows[place]["coverage"] * rows[place]["n"]
-            if kept < step or (rows[place]["coverage"] < 1 and end - kept < step):
+        end = max(rows[places[0]]["n_answers"], 1) * 1.0
+        for place in sorted(places, key=lambda place: -float(rows[place]["value_of_slice"])):
+            coverage = float(rows[place]["value_of_slice"])
+            kept = coverage * rows[place]["n_answers"]
+            if kept < step or (coverage < 1 and end - kept < step):
                 marks[place] = f"<{disclosures[benchmark].fewest}"
             else:
                 end = kept

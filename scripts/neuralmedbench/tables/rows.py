@@ -61,7 +61,8 @@ class TopicRow(ModelRow):
 class MeasureRow(TopicRow):
     """A value of one model over the answers to some items of a benchmark: a row of `measures.csv`.
 
-    `slice` and `value_of_slice` name the items, places or rounds, `source` who judged, `method` how the interval was made.
+    `slice` and `value_of_slice` name the items, places or rounds, `source` who judged or where a confidence
+    comes from, `method` how the interval was made.
     `left_out` counts answers that are missing, or for which the measure means nothing.
     """
 

@@ -74,7 +74,7 @@ class ModelRows:
             interval = interval_of((values - least) / (most - least), self.by(arm, strategy))
             value, low, high = (None if end is None else least + end * (most - least) for end in interval[:3])
             interval = interval._replace(value=value, low=low, high=high)
-        return self._measure(measure, known, interval, arm=arm, strategy=strategy, **cells)
+        return self.interval(measure, interval, known, arm=arm, strategy=strategy, **cells)
 
     def mean(self, measure: str, values: Values, **cells: Any) -> MeasureRow:
         """Return the mean over items, each the mean of its answers."""
@@ -84,7 +84,7 @@ class ModelRows:
 
     def ratio(self, measure: str, side: Ratio, *, arm: str = Arm.FULL, **cells: Any) -> MeasureRow:
         """Return a rate in which every answer that meets a condition counts alike."""
-        return self._measure(measure, side.bottom > 0, side.rate(self.by(arm)), arm=arm, **cells)
+        return self.interval(measure, side.rate(self.by(arm)), side.bottom > 0, arm=arm, **cells)
 
     def passes(self, key: Key, items: Mask, measure: str = PASS1_PATIENTS, **cells: Any) -> MeasureRow:
         """Return pass@1 of some items under an arm, patients alike; items with a missing answer are left out."""
@@ -92,7 +92,7 @@ class ModelRows:
         known, samples = ~np.isnan(values), self.outcomes.counts[key].samples
         interval = patients_rate(values, self.outcomes.by_patient(self.study.settings, key))
         cells |= {"n_answers": int(samples[known].sum()), "left_out": int(samples[~known].sum())}
-        return self._measure(measure, known, interval, arm=key.arm, strategy=key.strategy, **cells)
+        return self.interval(measure, interval, known, arm=key.arm, strategy=key.strategy, **cells)
 
     def passes_contrast(
         self, measure: str, first: Key, second: Key, items: Mask | None = None, tested: FamilyTest | None = None, **cells: Any
@@ -142,6 +142,12 @@ class ModelRows:
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         return ContrastRow(**self._head(measure), **(self._sizes(known) | cells))
 
+    def interval(self, measure: str, interval: Interval, known: Mask, **cells: Any) -> MeasureRow:
+        """Return a value of some items with its interval."""
+        method = "" if interval.value is None else interval.method
+        ends = {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
+        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
+
     def plain(self, measure: str, **cells: Any) -> MeasureRow:
         """Return a value as it is given, without an interval."""
         return MeasureRow(**self._head(measure), **cells)
@@ -162,11 +168,6 @@ class ModelRows:
         """Return the mean of some values by item; NaN where an item has none."""
         sums, numbers = self.sums(values)
         return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
-
-    def _measure(self, measure: str, known: Mask, interval: Interval, **cells: Any) -> MeasureRow:
-        method = "" if interval.value is None else interval.method
-        ends = {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
-        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
 
     def _head(self, measure: str) -> dict[str, Any]:
         return {"benchmark": self.benchmark.name, "model": self.model, "topic": self.topic, "measure": measure}

@@ -16,6 +16,7 @@ from neuralmedbench.tables import (
     calibrated,
     calls,
     cohort,
+    confidence,
     contamination,
     contrasts,
     cost,
@@ -44,7 +45,6 @@ from neuralmedbench.tables import (
 from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
-from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.family import corrected_family, picture_benchmarks
@@ -76,9 +76,7 @@ TABLES: tuple[Table, ...] = (
     reasoning.TURNS,
     ladder.TABLE,
     reasoning.DIFFERENTIAL,
-    reliability.CONFIDENCE,
-    reliability.RELIABILITY,
-    reliability.RISK_COVERAGE,
+    confidence.TABLE,
     contrasts.PAIRS,
     contamination.TABLE,
     similarity.TABLE,

@@ -72,6 +72,14 @@ def fill(folder: Path, models: list[str]) -> None:
     for name, arm, measure, turn in product(models, ("full", "evidence-random"), ("mass", "brier"), range(1, 5)):
         row = {"topic": "workup", "benchmark": "deep", "model": name, "arm": arm, "measure": measure, "slice": "turn", **seen}
         measures.append({**row, "value_of_slice": turn, "value": 0.1 + 0.1 * turn, "low": 0.1, "high": 0.9})
+    for name, source in product(models, ("stated", "agreement", "tokens")):
+        row = {"topic": "confidence", "benchmark": "deep", "model": name, "source": source, "low": 0.1, "high": 0.8, "n_answers": 9}
+        for number, (measure, step) in product(range(1, 6), (("mean_confidence", 0.18), ("share_right", 0.15))):
+            measures.append({**row, "measure": measure, "slice": "bin", "value_of_slice": number, "value": step * number})
+        for number in range(1, 21):
+            ends = {"low": "", "high": ""} if number < 20 else {}
+            place = {"slice": "coverage", "value_of_slice": number / 20, "value": 0.5}
+            measures.append({**row, "measure": "share_right", **place, **ends})
     write(folder, "measures", measures)
     write(folder, "contrasts", contrasts)
     write(folder, "counts", [])
@@ -88,16 +96,6 @@ def fill(folder: Path, models: list[str]) -> None:
                              "completion_tokens_per_item": 10 + 20 * place}
                            | ({"usd_per_item": 0.001 * 2**place, "on_frontier": "true", **paid} if place != 1 else seen)
                            for place, name in enumerate(models)])  # fmt: skip
-    sources = ("stated", "agreement", "tokens")
-    bins = [
-        {"bin": number, "mean_confidence": 0.18 * number, "share_right": 0.15 * number, "low": 0.1, "high": 0.8, "n": 9}
-        for number in range(1, 6)
-    ]
-    write(folder, "reliability", [{"benchmark": "deep", "model": name, "source": source} | row
-                                  for name in models for source in sources for row in bins])  # fmt: skip
-    curve = [{"coverage": number / 20, "value": 0.5, "interval": "exact" if number == 20 else ""} for number in range(1, 21)]
-    write(folder, "risk_coverage", [{"benchmark": "deep", "model": name, "source": source} | row
-                                    for name in models for source in sources for row in curve])  # fmt: skip
     write(
         folder,
         "case_flow",

@@ -12,6 +12,7 @@ from conftest import ROOT
 from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.confidence import OF_LEVELS, confidence_rows
 from neuralmedbench.tables.contrasts import arm_rows
 from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
 
@@ -61,18 +62,13 @@ def test_each_level_has_its_rate_confidence_and_shift() -> None:
 
 
 def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
-    from neuralmedbench.tables.confidence.reliability import confidence_tables
-
     right = {"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}
     given = answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7})
-    of_arm = {row.arm: row for row in confidence_tables(study_under(given))[0] if row.source == "stated"}
-    rows = by_level(given)
-    for level in (1, 2):
-        other = of_arm[f"degraded-blur-{level}"]
-        for name in ("mean_confidence", "accuracy", "overconfidence"):
-            assert rows["MeasureRow", name, level].value == pytest.approx(getattr(other, name))
-        shift = rows["ContrastRow", "overconfidence", level]
-        assert (shift.difference, shift.low, shift.high) == pytest.approx((other.shift, other.shift_low, other.shift_high))
+    known, rows = {(type(row).__name__, row.measure, row.arm): row for row in confidence_rows(study_under(given))}, by_level(given)
+    for shape, name in (*(("MeasureRow", name) for name in OF_LEVELS), ("ContrastRow", "overconfidence")):
+        for level in (1, 2):
+            row, other = rows[shape, name, level], known[shape, name, f"degraded-blur-{level}"]
+            assert (row.value, row.low, row.high) == (other.value, other.low, other.high)
 
 
 def test_the_change_of_a_level_is_that_of_the_table_of_arms() -> None:
@@ -93,7 +89,7 @@ def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
     found = by_level(rows)
     assert values(found, "MeasureRow", "pass1_patients") == [1.0] * 3
     sizes = {(name, row.n_items) for (_, name, _), row in found.items()}
-    assert sizes == {("pass1_patients", 9), ("mean_confidence", 8), ("accuracy", 8), ("overconfidence", 8)}
+    assert sizes == {("pass1_patients", 9), ("mean_confidence", 8), ("share_right", 8), ("overconfidence", 8)}
 
 
 def test_one_level_alone_and_models_without_confidence_have_rows_too() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.tables.confidence.measures import REASONS
+from neuralmedbench.tables.confidence import REASONS
 from neuralmedbench.tables.outcomes import PAIR_METRICS
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")

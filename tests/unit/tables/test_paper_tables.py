@@ -204,10 +204,10 @@ def test_cost_calibration_efficiency_and_fields_have_their_numbers(filled: Fille
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "usd_per_1000")["value"]) == pytest.approx(3.0)
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "prompt_tokens")["value"]) == pytest.approx(700)
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "median_s")["value"]) == pytest.approx(0.4)
-    confidence = filled.result("confidence", benchmark=BREADTH, model="own-gpt", arm="full", source="stated")
-    for column, name in (("ece", "ece"), ("brier", "brier"), ("auroc", "auroc"), ("overconfidence", "overconfidence")):
-        cell = filled.cell(BREADTH, "calibration", "own-gpt", column)
-        assert (cell["value"], cell["low"], cell["n"]) == (confidence[name], confidence[f"{name}_low"], confidence["with_confidence"])
+    for name in ("brier", "auroc", "overconfidence"):
+        confidence = filled.result("confidence", benchmark=BREADTH, model="own-gpt", arm="full", source="stated", measure=name)
+        cell = filled.cell(BREADTH, "calibration", "own-gpt", name)
+        assert (cell["value"], cell["low"], cell["n"]) == (confidence["value"], confidence["low"], confidence["n_answers"])
     for column, field in (("diagnosis", "class"), ("sequence", "sequence"), ("plane", "plane"), ("modality", "modality")):
         row = filled.result("fields", benchmark=BREADTH, model="own-gpt", field=field)
         cell = filled.cell(BREADTH, "fields", "own-gpt", column)
@@ -237,7 +237,7 @@ def test_every_published_cell_keeps_the_number_that_our_results_gave_it(filled: 
         if row["kind"] == "ours" and row["value"]
     }
     assert cells == written
-    assert len(written) > 100
+    assert len(written) > 90
 
 
 def _texts(filled: Filled, paper: str) -> Iterator[list[list[list[str]]]]:

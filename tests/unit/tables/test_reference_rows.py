@@ -21,14 +21,22 @@ PAIR = {
     "n_patients": "12",
 }
 BINS = [
-    {"benchmark": "deep", "model": "x", "bin": number, "mean_confidence": 0.2 * number, "share_right": 0.5, "n_patients": "<10"}
+    {
+        "benchmark": "deep",
+        "model": "x",
+        "measure": "share_right",
+        "slice": "bin",
+        "value_of_slice": number,
+        "value": 0.5,
+        "n_patients": "<10",
+    }
     for number in (1, 2)
 ]
 
 
 def tables(folder: Path, **changes: str) -> Path:
     folder.mkdir()
-    for name, rows in (("pairwise", [PAIR | changes]), ("reliability", BINS)):
+    for name, rows in (("pairwise", [PAIR | changes]), ("measures", BINS)):
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(TABLES[name]))
             writer.writeheader()

@@ -201,9 +201,9 @@ def test_planted_errors_say_which_grader_is_not_used(built: dict[str, list[dict[
 
 def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[str, list[dict[str, str]]]) -> None:
     board = {(row["benchmark"], row["model"]): row for row in built["leaderboard"]}
-    stated = [row for row in built["confidence"] if (row["arm"], row["source"]) == ("full", "stated")]
-    assert [row["brier"] for row in stated] == [board[row["benchmark"], row["model"]]["brier"] for row in stated]
-    whole = [row for row in built["risk_coverage"] if (row["source"], row["coverage"]) == ("stated", "1.000000")]
+    stated = [row for row in built["confidence"] if (row["arm"], row["source"], row["measure"]) == ("full", "stated", "brier")]
+    assert [row["value"] for row in stated] == [board[row["benchmark"], row["model"]]["brier"] for row in stated]
+    whole = [row for row in built["confidence"] if (row["source"], row["value_of_slice"]) == ("stated", "1.00")]
     assert [row["value"] for row in whole] == [board[row["benchmark"], row["model"]]["pass1"] for row in whole]
     assert len(stated) == len(whole) == 6
     lists = [row for row in built["differential"] if (row["measure"], row["value_of_slice"]) == ("candidates", "all")]

@@ -1,0 +1,324 @@
+"""How sure answers are, and whether that follows the truth: topic `confidence`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.estimates.calibration import auroc_interval, kept_parts, mass_bins, overconfidence
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
+from neuralmedbench.records.items import Axis
+from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.results import by_measure
+from neuralmedbench.records.scores import ParseStatus, Score, response_key
+from neuralmedbench.records.words import counted
+from neuralmedbench.scoring.scores import elect_sample
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.groups import Mask
+from neuralmedbench.tables.outcomes import FULL
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.words import Takeaway, rows_of_best, value_share
+
+Row = MeasureRow | ContrastRow | CountRow
+
+OVERCONFIDENCE, SHARE_RIGHT = "overconfidence", "share_right"
+BIN, COVERAGE, SOURCE = "bin", "coverage", "source"
+"""Slices: bins of about equally many answers, the surest part of all answers, and the source of a contrast or count."""
+
+UNSTATED = "unstated"
+REASONS = ("refused", "truncated", "abstained", "unparsable", UNSTATED)
+"""Reasons why an answer has no confidence, the first that applies; the last: it was parsed and states none."""
+
+FIXED = (0.5, 0.8, 1.0)
+"""Coverages at which the share right has an interval."""
+
+POINTS = tuple(number / 20 for number in range(1, 21))
+"""Coverages of the curve."""
+
+
+class ConfidenceSource(StrEnum):
+    """Where a confidence comes from."""
+
+    STATED = "stated"
+    AGREEMENT = "agreement"
+    TOKENS = "tokens"
+
+
+NONE = {ConfidenceSource.STATED: "none stated", ConfidenceSource.AGREEMENT: "no vote", ConfidenceSource.TOKENS: "none kept"}
+"""Note where no answer has a confidence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidences:
+    """The answers of one model under one arm that are not missing, strategy direct; every array has shape (answers,).
+
+    `places` are their items, `value` the confidence from 0 to 1 (-1 without one), `right` the outcome (1 right, 0 wrong). `reasons` counts
+    the answers without a confidence, `missing` the missing ones; of the source `agreement` an item is one answer.
+    """
+
+    arm: str
+    source: ConfidenceSource
+    places: Ints
+    value: Floats
+    right: Floats
+    reasons: Mapping[str, int]
+    missing: int
+
+    def at(self, answers: Mask) -> Confidences:
+        """Keep some answers."""
+        return replace(self, places=self.places[answers], value=self.value[answers], right=self.right[answers])
+
+    @property
+    def known(self) -> Confidences:
+        """The answers that have a confidence."""
+        return self.at(self.value >= 0)
+
+    def of_items(self, items: Ints) -> Confidences:
+        """Return the answers to some items."""
+        return self.at(np.isin(self.places, items))
+
+
+def gather_confidences(made: ModelRows) -> Iterator[Confidences]:
+    """Yield the confidences of a model under every arm.
+
+    `stated`: for each arm, empty where nothing is stated. `tokens`: where token probabilities were kept; their geometric mean over the
+    whole last answer, which is not the probability that the diagnosis is right. `agreement`: where items have several samples at a
+    temperature above 0; one value per item, the share of its samples that agree with the elected sample (`scoring.scores`), right when
+    that one is right. Free answers have none: their words are hardly ever equal.
+    """
+    responses = made.benchmark.responses.get(made.model, [])
+    tokens = {response_key(row): row.mean_logprob for row in responses if row.mean_logprob is not None}
+
+    def likelihood(row: Score) -> float | None:
+        # an answer that names nothing has token probabilities, too
+        mean = tokens.get(response_key(row)) if _reason(row) == UNSTATED else None
+        return None if mean is None else min(1.0, math.exp(mean))
+
+    for arm in made.outcomes.answers.arms(made.model):
+        yield stated_confidences(made, arm)
+        if tokens:
+            yield _of_answers(made, arm, ConfidenceSource.TOKENS, likelihood)
+        if made.outcomes.counts[made.key(arm)].sampled:
+            yield from _agreement(made, arm)
+
+
+def stated_confidences(made: ModelRows, arm: str) -> Confidences:
+    """Return the confidences that answers state; one that abstains has none."""
+    return _of_answers(made, arm, ConfidenceSource.STATED, lambda row: None if row.abstained else row.confidence)
+
+
+def _of_answers(made: ModelRows, arm: str, source: ConfidenceSource, confidence: Callable[[Score], float | None]) -> Confidences:
+    samples = made.outcomes.answers.of(made.key(arm))
+    return _confidences(arm, source, [(place, row, confidence(row)) for place, row in samples.graded.rows()], len(samples.scores))
+
+
+def _agreement(made: ModelRows, arm: str) -> Iterator[Confidences]:
+    """Yield the agreement of the samples of items that have several and are no free answers."""
+    samples, items = made.outcomes.answers.of(made.key(arm)), made.outcomes.items
+    voting = [place for place in np.flatnonzero(samples.number() > 1).tolist() if not items[place].has_free_answer]
+    of_items = samples.by_item()
+    votes = [(place, elect_sample(of_items[place], made.study.vocabulary)) for place in voting if of_items[place]]
+    if votes:
+        there = [(place, vote) for place, vote in votes if not vote.row.missing and vote.row.passed is not None]
+        known = [(place, vote.row, vote.votes / vote.samples if vote.votes else None) for place, vote in there]
+        yield _confidences(arm, ConfidenceSource.AGREEMENT, known, len(voting))
+
+
+def _confidences(arm: str, source: ConfidenceSource, rows: list[tuple[int, Score, float | None]], expected: int) -> Confidences:
+    return Confidences(
+        arm=arm,
+        source=source,
+        places=np.array([place for place, _, _ in rows], dtype=np.int64),
+        value=np.array([-1.0 if value is None else value for _, _, value in rows], dtype=np.float64),
+        right=np.array([bool(row.passed) for _, row, _ in rows], dtype=np.float64),
+        reasons=Counter(_reason(row) for _, row, value in rows if value is None),
+        missing=expected - len(rows),
+    )
+
+
+def _reason(row: Score) -> str:
+    """Return the reason why an answer has no confidence."""
+    if row.state in (ResponseState.REFUSED, ResponseState.TRUNCATED):
+        return row.state
+    if row.abstained:
+        return "abstained"
+    return "unparsable" if row.parse_status == ParseStatus.FAILED else UNSTATED
+
+
+MEASURES: Mapping[str, Callable[[Floats, Floats, ByPatient], Interval]] = {
+    "mean_confidence": lambda value, right, by: rate_interval(value, by),
+    SHARE_RIGHT: lambda value, right, by: rate_interval(right, by),
+    OVERCONFIDENCE: overconfidence,
+    "brier": lambda value, right, by: rate_interval((value - right) ** 2, by),
+    "auroc": auroc_interval,
+}
+"""Measures of answers that have a confidence: mean confidence, share right, the first minus the second, Brier score, area under the ROC curve."""
+
+OF_BINS, OF_LEVELS = tuple(MEASURES)[:2], tuple(MEASURES)[:3]
+"""Measures of bins, and of degraded pictures."""
+
+
+def confidence_rows(study: Study) -> list[Row]:
+    """Measure the confidences of every model under every arm, by `source`, strategy direct.
+
+    `MEASURES` over the answers that have a confidence; the answers that have none by `REASONS`, and those that are missing. Of the arm
+    full, also bins of about equally many answers (`bin`), and the share right among the surest part of all answers (`coverage`), with an
+    interval at `FIXED`. Of other arms, how much more overconfident a model is than under full, on the items with a confidence under both.
+    """
+    return [row for made in ModelRows.of_models("confidence", study) for row in _rows(made)]
+
+
+def _rows(made: ModelRows) -> Iterator[Row]:
+    gathered = list(gather_confidences(made))
+    full = {answers.source: answers for answers in gathered if answers.arm == FULL}
+    for answers in gathered:
+        known, other = answers.known, full.get(answers.source)
+        left_out = len(answers.value) - len(known.value) + answers.missing
+        summary = list(measure_rows(made, known, left_out=left_out)) or [_without(made, answers, left_out)]
+        yield from summary
+        # as the measures, so that counts are hidden with them
+        yield from _counts(made, answers, n_items=summary[0].n_items, n_patients=summary[0].n_patients)
+        if answers.arm == FULL and len(known.value):
+            yield from _bins(made, known)
+            yield from _coverages(made, answers)
+        elif answers.arm != FULL and other:
+            both = np.intersect1d(known.places, other.known.places)
+            if both.size:
+                yield shift_row(made, known.of_items(both), other.known.of_items(both), slice=SOURCE, value_of_slice=str(answers.source))
+
+
+def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = MEASURES, **cells: Any) -> Iterator[MeasureRow]:
+    """Yield measures of answers that have a confidence; none where there is none."""
+    by, items = made.by(known.arm).at(known.places), _items(made, known)
+    cells = {"arm": known.arm, "source": str(known.source), "n_answers": len(known.value), **cells}
+    # one request: nothing says how far another draw would lie
+    single = by.clusters == 1 and made.key(known.arm) in made.outcomes.requests
+    for name in measures if len(known.value) else ():
+        interval = MEASURES[name](known.value, known.right, by)
+        yield made.interval(name, Interval(interval.value) if single else interval, items, **cells)
+
+
+def shift_row(made: ModelRows, first: Confidences, second: Confidences, **cells: Any) -> ContrastRow:
+    """Return how much more overconfident the first answers are than the second, which are of the arm full."""
+    sides = [made.sums(zip(known.places.tolist(), (known.value - known.right).tolist(), strict=True)) for known in (first, second)]
+    return made.contrast(OVERCONFIDENCE, *sides, arm=first.arm, **cells)
+
+
+def _items(made: ModelRows, answers: Confidences) -> Mask:
+    return np.isin(np.arange(len(made.outcomes.items)), answers.places)
+
+
+def _without(made: ModelRows, answers: Confidences, left_out: int) -> MeasureRow:
+    note = NONE[answers.source] if len(answers.value) else "no answer"
+    cells: Cells = {"arm": answers.arm, "source": str(answers.source), "note": note, "left_out": left_out}
+    return made.plain(OVERCONFIDENCE, n_answers=0, n_items=0, n_patients=0, **cells)
+
+
+def _counts(made: ModelRows, answers: Confidences, **cells: Any) -> Iterator[CountRow]:
+    cells |= {"arm": answers.arm, "slice": SOURCE, "value_of_slice": str(answers.source)}
+    number = len(answers.value)
+    for reason in REASONS:
+        yield made.count(reason, answers.reasons[reason], number, **cells)
+    yield made.count("missing", answers.missing, number + answers.missing, **cells)
+
+
+def _bins(made: ModelRows, known: Confidences) -> Iterator[MeasureRow]:
+    """Yield the bins, the least confident first."""
+    place = mass_bins(known.value)
+    for number, bin_ in enumerate(np.unique(place), start=1):
+        yield from measure_rows(made, known.at(place == bin_), OF_BINS, slice=BIN, value_of_slice=str(number))
+
+
+def _coverages(made: ModelRows, answers: Confidences) -> Iterator[MeasureRow]:
+    """Yield the share right among the surest part of all answers; answers without a confidence come last. Every row counts all answers."""
+    by, items, number = made.by(answers.arm).at(answers.places), _items(made, answers), len(answers.value)
+    for coverage in POINTS:
+        if coverage * number < 1:
+            continue
+        kept = kept_parts(answers.value, coverage)
+        interval = rate_interval(answers.right * kept, by, kept)
+        if coverage not in FIXED:
+            interval = Interval(interval.value, method="")
+        cells: Cells = {"slice": COVERAGE, "value_of_slice": f"{coverage:.2f}", "source": str(answers.source), "n_answers": number}
+        yield made.interval(SHARE_RIGHT, interval, items, **cells)
+
+
+def confidence_sentence(study: Study, rows: list[Cells]) -> str:
+    """State which models are overconfident by their stated confidences under the arm full: their intervals lie above zero."""
+    stated = _stated(row for row in rows if row["model"] not in study.readers)
+    if not stated:
+        return "No model of this run states how sure it is."
+    sure = {place: of for place, of in stated.items() if (of[OVERCONFIDENCE]["low"] or 0) > 0}
+    models = f"of {len({model for _, model in stated})} models that state how sure they are"
+    if not sure:
+        return f"None {models} is too sure of itself beyond its interval."
+    benchmark, model = max(sure, key=lambda place: (sure[place][OVERCONFIDENCE]["value"], *reversed(place)))
+    mean, right = (100 * sure[benchmark, model][name]["value"] for name in OF_BINS)
+    number = len({model for _, model in sure})
+    verb = "is too sure of itself beyond its interval" if number == 1 else "are too sure of themselves beyond their intervals"
+    where = f" on {study.benchmarks[benchmark].config.title}" if len(study.benchmarks) > 1 else ""
+    says = f"{study.models[model].title} is {mean:.0f} % sure and {right:.0f} % right"
+    return f"{number} {models} {verb} (not corrected for the number of models): {says}{where}."
+
+
+def _stated(rows: Iterable[Cells]) -> dict[tuple[Any, ...], dict[str, Cells]]:
+    """Return the measures of stated confidences under the arm full, by benchmark and model, where there are any."""
+    stated = (row for row in rows if row["arm"] == FULL and row.get("source") == ConfidenceSource.STATED and not row["slice"])
+    return {place: of for place, of in by_measure(stated).items() if SHARE_RIGHT in of}
+
+
+def confidence_statements() -> list[str]:
+    """Return the rules of measurement of confidence, for the page."""
+    return [
+        (
+            "Confidence: mean confidence minus share right, Brier score, and area under the ROC curve of confidence for right, over the answers "
+            "that have a confidence and did not abstain; the others are counted. Agreement: the share of an item's samples that name the elected "
+            "diagnosis."
+        ),
+        (
+            "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
+            "last, equal confidences count by expectation over every order of them. (Our rule.)"
+        ),
+    ]
+
+
+def confidence_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Summarise which models are overconfident."""
+    rows = tables["confidence"]
+    known = sum(row["n_answers"] for row in rows if row["measure"] == SHARE_RIGHT and row["arm"] == FULL and not row["slice"])
+    return Takeaway(confidence_sentence(study, rows), f"{counted(known, 'answer')} with a confidence")
+
+
+def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Summarise what answering only when sure would have gained the model with the best rank."""
+    rows = [row for row in tables["confidence"] if row["slice"] == COVERAGE]
+    n = counted(sum(row["n_answers"] for row in rows if row["value_of_slice"] == "1.00"), "answer")
+    for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
+        stated = {row["value_of_slice"]: row for row in rows_of_best(rows, tables, name) if row["source"] == ConfidenceSource.STATED}
+        if {"0.50", "1.00"} <= stated.keys():
+            half, whole = stated["0.50"], stated["1.00"]
+            text = f"{study.models[whole['model']].title} is right in {value_share(half)} of the surest half of its answers and in {value_share(whole)} of all"
+            return Takeaway(f"{text} ({benchmark.config.title}).", n)
+    return Takeaway("No ranked model states how sure it is, so nothing can be said about answering only when sure.", n)
+
+
+def _bin_of(row: Cells) -> object:
+    """Return the group of a bin: the bins of a model add up to all its answers."""
+    return tuple(row[name] for name in ("benchmark", "model", "source", "measure")) if row["slice"] == BIN else None
+
+
+TABLE = Table(
+    name="confidence",
+    row=MeasureRow,
+    rows=of_study(confidence_rows),
+    suppression=Suppression(NUMBER, labels=side_labels, group=_bin_of, surest=True),
+    takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway},
+)

@@ -1,1 +1,0 @@
-"""Confidence of answers: calibration, risk and coverage."""
