@@ -55,7 +55,7 @@ from neuralmedbench.tables.first_screen import badges, notes, sentences, title_a
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -109,7 +109,7 @@ TABLES: tuple[Table, ...] = (
     agreement.AGREEMENT,
     agreement.RATERS,
     readiness.TABLE,
-    revisions.REVISIONS,
+    revisions.TABLE,
     claims.TABLE,
     measures.GROUNDING,
     measures.BLIND_ITEMS,
@@ -167,12 +167,12 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
     if name not in SHAPES:
         return tables[name]
     topics = [table for table in TABLES if table.is_topic]
-    return [row for table in topics for row in tables[table.name] if _shape_of(table, row) is SHAPES[name]]
+    return [row for table in topics for row in tables[table.name] if _shape_of(row) is SHAPES[name]]
 
 
-def _shape_of(table: Table, row: Cells) -> type[ResultRow]:
-    """Return the shape of a row of a topic; a hidden row has its keys alone."""
-    return ContrastRow if "other_arm" in row else table.row
+def _shape_of(row: Cells) -> type[ResultRow]:
+    """Return the shape of a row of a topic by its keys: a hidden row has no other column."""
+    return ContrastRow if "other_arm" in row else MeasureRow if "source" in row else CountRow
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:
