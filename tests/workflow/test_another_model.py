@@ -169,8 +169,8 @@ def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tupl
         assert (probe.returncode, f"{OTHER}, not made-up" in probe.stdout) == (3, True), probe.stdout + probe.stderr
         change(project, revision="2", reference_revision="1")
         report(project)
-        with (project / "results/x16/tables/revisions.csv").open(encoding="utf-8", newline="") as file:
-            assert list(csv.DictReader(file)) == [], "answers of another model are no revision of this one"
+        rows = read_result(project / "results/x16/tables", "revisions")
+        assert rows == [], "answers of another model are no revision of this one"
         gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
         assert gate.returncode == 6, gate.stdout + gate.stderr
         assert f"8 answers of the revision that is new were answered by another model: {OTHER}, not made-up" in gate.stdout

@@ -15,6 +15,7 @@ import yaml
 from conftest import NMB, table
 from fixtures.reference import assert_as_written
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.records.results import SHAPES, by_measure
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
@@ -51,13 +52,6 @@ def run_again(folder: Path, run_snakemake: Snakemake) -> None:
     assert len(re.findall(r"rule run_inference:", done.stdout + done.stderr)) == 2
 
 
-def text_rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the rows of the table of changes, by benchmark and metric."""
-    rows = table(folder, "revisions")
-    assert {row["model"] for row in rows} == {"text"}
-    return {(row["benchmark"], row["metric"]): row for row in rows}
-
-
 def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, tmp_path: Path, run_snakemake: Snakemake) -> None:
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
@@ -68,12 +62,13 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     # the built-in model answers by its seed, whatever its revision: nothing changed, and the report states so
     edited(folder, revision='"2"')
     run_again(folder, run_snakemake)
-    rows = text_rows(folder)
-    assert {(row["earlier_revision"], row["revision"], row["same_text"]) for row in rows.values()} == {("1", "2", "1.000000")}
+    rows = by_measure(table(folder, "revisions"), "value_of_slice")
+    assert {model for _, model, _ in rows} == {"text"}
+    assert {(row["same_text"]["source"], row["same_text"]["value"]) for row in rows.values()} == {("2 against 1", "1.000000")}
     assert_as_written("revision", folder / "results/test")
-    assert rows["demo-tiny", "leader"]["p_value"] == "1.000000"
-    assert rows["demo-tiny", "passed"]["difference"] == "0.000000"
-    untouched = set(tables) - {"revisions.csv", "leaderboard.csv", "efficiency.csv", "destinations.csv"}
+    assert rows["demo-tiny", "text", "leader"]["excess"]["p_value"] == "1.000000"
+    assert rows["demo-tiny", "text", "passed"]["pass1_difference"]["difference"] == "0.000000"
+    untouched = set(tables) - {f"{name}.csv" for name in SHAPES} - {"leaderboard.csv", "efficiency.csv", "destinations.csv"}
     assert {name for name in untouched if (folder / "results" / "test" / "tables" / name).read_bytes() != tables[name]} == set()
     page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
     assert "gives the answers of the one before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]

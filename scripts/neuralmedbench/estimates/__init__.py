@@ -16,7 +16,7 @@ noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patien
 over_models: FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 ranks: rank_ranges, tiers
-repeats: AnswerChange, compare_answers, pass_at_k, share_of_same_answers
+repeats: AnswerChange, compare_answers, pass_at_k
 step_down: FEWEST_DIFFERING, corrected_together
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells, two_weights_tell
 """

@@ -14,34 +14,12 @@ excess is too, and it may be below 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints
-
-
-def share_of_same_answers(pairs: Iterable[tuple[Mapping[int, str], Mapping[int, str]]]) -> float | None:
-    """Return the share of answers that are the same, word for word, as that of the same sample on the other side.
-
-    Parameters
-    ----------
-    pairs : iterable of (mapping, mapping)
-        By item: the text (or its digest) of every sample of both sides. Samples of one side alone are not compared.
-
-    Returns
-    -------
-    float or None
-        None if no sample is on both sides.
-
-    Examples
-    --------
-    >>> share_of_same_answers([({0: "yes", 1: "no"}, {0: "yes", 1: "yes", 2: "no"})])
-    0.5
-    """
-    same = [one[repeat] == other[repeat] for one, other in pairs for repeat in one.keys() & other.keys()]
-    return float(np.mean(same)) if same else None
 
 
 def pass_at_k(samples: Ints, passes: Ints, k: int) -> Floats:

@@ -186,7 +186,7 @@ def _pairs(pairs: Sequence[str], a: ComparedRun, b: ComparedRun) -> tuple[dict[s
 
 def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
     """Return the kind of subjects of each benchmark by its audit; patients where the audit is not here."""
-    names = dict.fromkeys(benchmark for run in stored for benchmark, _ in run.answers)
+    names = dict.fromkeys(benchmark for run in stored for benchmark, _ in run.sides)
     audits = {name: root / "data" / "deidentified" / name / "audit.json" for name in names}
     return {name: str(read_audit(path).kind) if path.is_file() else "patient" for name, path in audits.items()}
 
@@ -200,10 +200,10 @@ def _titles(root: Path, a: ComparedRun, b: ComparedRun, benchmarks: Iterable[str
 def _unpaired(stored: Sequence[StoredRun], named: Mapping[str, str]) -> Iterator[str]:
     """Yield sentences on what stands in one run only."""
     a, b = stored
-    partners = {(benchmark, named.get(model, model)) for benchmark, model in a.answers}
+    partners = {(benchmark, named.get(model, model)) for benchmark, model in a.sides}
     left = {
-        a.name: [key for key in a.answers if (key[0], named.get(key[1], key[1])) not in b.answers],
-        b.name: [key for key in b.answers if key not in partners],
+        a.name: [key for key in a.sides if (key[0], named.get(key[1], key[1])) not in b.sides],
+        b.name: [key for key in b.sides if key not in partners],
     }
     for name, keys in left.items():
         for benchmark in dict.fromkeys(key[0] for key in keys):

@@ -85,9 +85,15 @@ class Samples:
             items[place].append(score)
         return items
 
-    def by_sample(self) -> dict[tuple[int, int], Score]:
-        """Return the records by the place of the item and the number of the sample."""
-        return {(place, score.repeat): score for place, score in self.rows()}
+    @property
+    def asked(self) -> npt.NDArray[np.bool_]:
+        """True for items with a record, shape (items,)."""
+        return self.number(self["state"] != "") > 0
+
+    @property
+    def answered(self) -> npt.NDArray[np.bool_]:
+        """True for items that were asked and lack no answer, shape (items,)."""
+        return self.asked & (self.number(~self["there"]) == 0)
 
     def number(self, mask: npt.NDArray[np.bool_] | None = None) -> Ints:
         """Count the samples of every item, or some of them; shape (items,)."""
@@ -120,13 +126,17 @@ class Answers(Samples):
 
 
 def paired_samples(first: Samples, second: Samples) -> list[tuple[int, Score, Score]]:
-    """Return the place of the item and both records of every sample that has one on both sides."""
-    others = second.by_sample()
-    pairs = ((place, score, others.get((place, score.repeat))) for place, score in first.rows())
+    """Return the place of the item and both records of every sample that has one on both sides; what is left of a vote is one sample."""
+
+    def number(score: Score) -> int:
+        return 0 if score.strategy == Strategy.SELF_CONSISTENCY else score.repeat
+
+    others = {(place, number(score)): score for place, score in second.rows()}
+    pairs = ((place, score, others.get((place, number(score)))) for place, score in first.rows())
     return [(place, score, other) for place, score, other in pairs if other is not None]
 
 
-def gather_answers(items: Sequence[Item], scores: Mapping[str, Sequence[Score]]) -> Answers:
+def gather_answers(items: Sequence[Item | Score], scores: Mapping[str, Sequence[Score]]) -> Answers:
     """Index the answers of all models.
 
     A sample of an item is expected for every number up to the highest that any item of its runner has; one under `self_consistency`, where
@@ -135,10 +145,10 @@ def gather_answers(items: Sequence[Item], scores: Mapping[str, Sequence[Score]])
 
     Parameters
     ----------
-    items : sequence of Item
-        The items that can pass, sorted; records of others are left out.
+    items : sequence of Item or Score
+        The items, or a record of each, sorted; records of others are left out.
     scores : mapping of str to sequence of Score
-        Scores of one revision of every model.
+        Scores of one revision of every model, or of sides that are compared, by name.
     """
     import pandas as pd
 
@@ -166,7 +176,7 @@ def gather_answers(items: Sequence[Item], scores: Mapping[str, Sequence[Score]])
 
 
 def _expected(
-    strategy: str, rows: Iterable[Score], items: Sequence[Item], places: Mapping[str, int], asked: Iterable[int]
+    strategy: str, rows: Iterable[Score], items: Sequence[Item | Score], places: Mapping[str, int], asked: Iterable[int]
 ) -> Iterator[tuple[int, int, Score | None]]:
     """Yield place, number and record of every sample that is expected under one condition."""
     samples: dict[str, int] = {}
@@ -185,7 +195,7 @@ def _expected(
             yield place, repeat, present.get(repeat)
 
 
-def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score | None], items: Sequence[Item]) -> dict[str, Any]:
+def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score | None], items: Sequence[Item | Score]) -> dict[str, Any]:
     """Return the columns of the frame."""
 
     def values(name: str, absent: object) -> list[Any]:

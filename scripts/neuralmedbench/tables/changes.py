@@ -1,4 +1,4 @@
-"""Old answers against new ones: the tests of a change, which runs, revisions and a probe share.
+"""Old answers against new ones: the pairing and the tests of a change, which runs, revisions and a probe share.
 
 Three tests show a change of one model on one benchmark: pass@1, the passes of single items, and their leading diagnoses. The last two compare
 how often an old and a new answer differ with how often repeats differ. Holm's correction is over all tests of a comparison.
@@ -6,21 +6,238 @@ how often an old and a new answer differ with how often repeats differ. Holm's c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import Difference, paired_difference
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, patients_rate
-from neuralmedbench.estimates.repeats import AnswerChange, compare_answers, share_of_same_answers
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, Ints, codes_of, patients_rate
+from neuralmedbench.estimates.repeats import AnswerChange, compare_answers
+from neuralmedbench.records.items import Arm, Runner, Strategy
+from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.tables.answers import Samples, gather_answers, paired_samples
+from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.shared_requests import joined_clusters
-from neuralmedbench.tables.stored_runs import ItemOutcome, PairedItems
 
+HEADLINE = (str(Arm.FULL), str(Strategy.DIRECT))
 PASSED, LEADER = "passed", "leader"
-ItemPair = tuple[ItemOutcome, ItemOutcome]
+OLD, NEW = "old", "new"
+MAJORITY = 0.5
+"""An item passes when more than this share of its answers does."""
+QUESTIONS, REFERENCES = "questions", "references"
+"""What may differ for an item between the sides, so that its answers are not paired."""
+LEFT_OUT = ("only_a", "only_b", "other_question", "other_reference", "unanswered")
+"""Why an item that can pass is not paired."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The answers of one model to one benchmark, in one run or of one revision.
+
+    Attributes
+    ----------
+    revision : str
+        Its revision.
+    scores : sequence of Score
+        The answers, missing ones included.
+    requests : mapping of (str, str, str) to str
+        Digest of what was asked by item, arm and strategy; empty if it is not known.
+    references : mapping of str to Any
+        By item, what was known of its reference.
+    """
+
+    revision: str
+    scores: Sequence[Score]
+    requests: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    references: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], responses: Iterable[Response]) -> Side:
+        """Return the scores of one revision with the requests of their responses."""
+        return cls(scores[0].revision, scores, {(row.item_id, row.arm, row.strategy): row.request_id for row in responses})
+
+    @property
+    def conditions(self) -> set[tuple[str, str]]:
+        """Arms and strategies under which it was asked."""
+        return {(row.arm, row.strategy) for row in self.scores}
+
+    @cached_property
+    def cannot_pass(self) -> set[str]:
+        """Items without a reference, and structured ones whose reference has no class."""
+        items = set()
+        for row in self.scores:
+            no_class = row.runner == Runner.STRUCTURED and not row.missing and row.passed is None and not row.other_language
+            if no_class or not row.scored:
+                items.add(row.item_id)
+        return items
+
+
+def records_of_items(sides: Sequence[Side]) -> list[Score]:
+    """Return the first record of every item, sorted by its id."""
+    records = {row.item_id: row for side in reversed(sides) for row in reversed(side.scores)}
+    return [records[name] for name in sorted(records)]
+
+
+@dataclass(frozen=True)
+class PairedItems:
+    """The items of two sides under one arm and strategy; masks have the shape (items,).
+
+    Attributes
+    ----------
+    items : sequence of Score
+        A record of every item.
+    samples : tuple of Samples
+        The answers of both sides.
+    requests : tuple of list of str
+        Digests of what was asked, by item.
+    sets : dict of str to mask
+        `a`, `b`: items that each side was asked and that can pass. Of those with the same reference and request on both, `paired` have all
+        answers and grades, and the other ones are left out (`LEFT_OUT`). `answered` have all answers, graded or not, and may not be able to pass.
+    """
+
+    items: Sequence[Score]
+    samples: tuple[Samples, Samples]
+    requests: tuple[list[str], list[str]]
+    sets: Mapping[str, Mask]
+
+    @property
+    def paired(self) -> Mask:
+        """Items of which all answers and grades are there on both sides."""
+        return self.sets["paired"]
+
+    def of_family(self, family: str) -> PairedItems:
+        """Keep the items of one task family."""
+        part = np.array([item.family == family for item in self.items])
+        return replace(self, sets={name: items & part for name, items in self.sets.items()})
+
+    def some(self, part: Mask) -> list[Score]:
+        """Return the records of some items."""
+        return [self.items[place] for place in np.flatnonzero(part).tolist()]
+
+    def sizes(self, part: Mask) -> dict[str, int]:
+        """Count some items and their patients."""
+        return {"n_items": int(part.sum()), "n_patients": len({item.patient_id for item in self.some(part)})}
+
+    @cached_property
+    def rows(self) -> tuple[list[list[Score]], list[list[Score]]]:
+        """The records of both sides by item."""
+        return self.samples[0].by_item(), self.samples[1].by_item()
+
+    @cached_property
+    def same_texts(self) -> Ints:
+        """Number of samples that are the same on both sides, word for word; shape (items,)."""
+        same = [place for place, old, new in paired_samples(*self.samples) if old.text_sha256 == new.text_sha256]
+        return np.bincount(same, minlength=len(self.items))
+
+    def same_answers(self, part: Mask) -> float:
+        """Return the share of the answers to some items that are the same, word for word, as that of the same sample on the other side."""
+        return float(self.same_texts[part].sum() / np.minimum(*(samples.number() for samples in self.samples))[part].sum())
+
+    @property
+    def repeated(self) -> Mask:
+        """True for items with several samples on both sides."""
+        return (self.samples[0].number() > 1) & (self.samples[1].number() > 1)
+
+    @property
+    def identical(self) -> Mask:
+        """True for items of which every answer is the same on both sides, word for word."""
+        return (self.same_texts == self.samples[0].number()) & (self.same_texts == self.samples[1].number())
+
+    def pass_change(self, settings: IntervalSettings) -> PassChange:
+        """Compare pass@1 of the paired items, patients alike; those who share a request are one cluster.
+
+        The interval is 0 to 0 if every answer is the same word for word.
+        """
+        places = np.flatnonzero(self.paired)
+        patients = codes_of([item.patient_id for item in self.some(self.paired)])
+        requests = [codes_of([digests[place] or self.items[place].item_id for place in places.tolist()]) for digests in self.requests]
+        by = ByPatient(patients, settings, joined_clusters(patients, requests))
+        old, new = (samples.mean("passed")[places] for samples in self.samples)
+        difference = paired_difference(new, old, by)
+        if difference.value == 0 and self.identical[places].all():
+            difference = difference._replace(low=0.0, high=0.0)
+        rates = [patients_rate(side, by).value or 0.0 for side in (old, new)]
+        return PassChange(rates[0], rates[1], difference)
+
+    def answer_changes(self, vocabulary: Vocabulary, settings: IntervalSettings) -> dict[str, MetricChange]:
+        """Compare old and new answers with the noise of repeats, by pass and by leading diagnosis; a metric without an item is left out."""
+        named = [any(row.differential for rows in both for row in rows) for both in zip(*self.rows, strict=True)]
+        changes = {}
+        for metric, part in ((PASSED, self.paired), (LEADER, self.sets["answered"] & np.array(named))):
+            if part.any():
+                old, new = ([_categories(side[place], metric, vocabulary) for place in np.flatnonzero(part).tolist()] for side in self.rows)
+                changes[metric] = MetricChange(part, compare_answers(old, new, settings))
+        return changes
+
+
+class MetricChange(NamedTuple):
+    """The items that a metric compares, and how old and new answers to them differ by it."""
+
+    items: Mask
+    answers: AnswerChange
+
+
+class PassChange(NamedTuple):
+    """Pass@1 of old and new answers, and the difference, new minus old."""
+
+    old: float
+    new: float
+    difference: Difference
+
+
+def paired_items(
+    old: Side, new: Side, items: Sequence[Score] | None = None, despite: Collection[str] = ()
+) -> Iterator[tuple[tuple[str, str], PairedItems]]:
+    """Pair the items of two sides under every arm and strategy of both: the same reference, the same request, and no answer missing in either.
+
+    Parameters
+    ----------
+    old, new : Side
+        The sides.
+    items : sequence of Score, optional
+        A record of each item of both sides, and of others.
+    despite : collection of str
+        `QUESTIONS`, `REFERENCES`: pair items although these differ.
+
+    Yields
+    ------
+    condition, paired : (str, str), PairedItems
+        Arm and strategy, `HEADLINE` first.
+    """
+    items = records_of_items((old, new)) if items is None else items
+    names = [item.item_id for item in items]
+    answers = gather_answers(items, {OLD: old.scores, NEW: new.scores})
+    can_pass = [np.array([name not in side.cannot_pass for name in names]) for side in (old, new)]
+    other_reference = np.zeros(len(names), dtype=bool)
+    if REFERENCES not in despite:
+        other_reference = np.array([old.references.get(name) != new.references.get(name) for name in names])
+    for condition in sorted(old.conditions & new.conditions, key=lambda condition: (condition != HEADLINE, condition)):
+        samples = answers.of((OLD, *condition)), answers.of((NEW, *condition))
+        requests = tuple([side.requests.get((name, *condition), "") for name in names] for side in (old, new))
+        other_question = np.array(requests[0]) != np.array(requests[1])
+        same = ~other_reference & ~(other_question & (QUESTIONS not in despite))
+        a, b = (side.asked & able for side, able in zip(samples, can_pass, strict=True))
+        answered, graded = (
+            samples[0].answered & samples[1].answered,
+            samples[0].number(~samples[0]["graded"]) + samples[1].number(~samples[1]["graded"]) == 0,
+        )
+        sets = {
+            "a": a,
+            "b": b,
+            "paired": a & b & same & graded,
+            "answered": answered & same,
+            "only_a": a & ~b,
+            "only_b": b & ~a,
+            "other_question": a & b & ~other_reference & ~same,
+            "other_reference": a & b & other_reference,
+            "unanswered": a & b & same & ~graded,
+        }
+        yield condition, PairedItems(items, samples, (requests[0], requests[1]), sets)
 
 
 def leader_of(score: Score, vocabulary: Vocabulary) -> str:
@@ -33,61 +250,5 @@ def leader_of(score: Score, vocabulary: Vocabulary) -> str:
     return "(unread)" if score.parse_status == ParseStatus.FAILED else "(none)"
 
 
-class MetricChange(NamedTuple):
-    """How old and new answers differ by one metric, and the items that it compares."""
-
-    pairs: list[ItemPair]
-    answers: AnswerChange
-
-
-def answer_changes(sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> dict[str, MetricChange]:
-    """Compare old and new answers with the noise of repeats, by pass and by leading diagnosis; a metric without an item is left out."""
-    pairs = {PASSED: sides.pairs, LEADER: [pair for pair in sides.answered if any(_names_a_diagnosis(side) for side in pair)]}
-    changes = {}
-    for metric, compared in pairs.items():
-        if compared:
-            old, new = ([_categories(side, metric, vocabulary) for side in column] for column in zip(*compared, strict=True))
-            changes[metric] = MetricChange(compared, compare_answers(old, new, settings))
-    return changes
-
-
-def _categories(outcome: ItemOutcome, metric: str, vocabulary: Vocabulary) -> list[str]:
-    return [str(row.passed) if metric == PASSED else leader_of(row, vocabulary) for row in outcome.rows]
-
-
-def _names_a_diagnosis(outcome: ItemOutcome) -> bool:
-    return any(row.differential for row in outcome.rows)
-
-
-class PassChange(NamedTuple):
-    """Pass@1 of old and new answers, and the difference, new minus old."""
-
-    old: float
-    new: float
-    difference: Difference
-
-
-def pass_change(pairs: Sequence[ItemPair], settings: IntervalSettings) -> PassChange:
-    """Compare pass@1 of paired items, patients alike; those who share a request are one cluster.
-
-    The interval is 0 to 0 if every answer is the same word for word.
-    """
-    old, new = (np.array([side.share for side in column], dtype=np.float64) for column in zip(*pairs, strict=True))
-    patients = codes_of([first.rows[0].patient_id for first, _ in pairs])
-    requests = [codes_of([side.request or side.rows[0].item_id for side in column]) for column in zip(*pairs, strict=True)]
-    by = ByPatient(patients, settings, joined_clusters(patients, requests))
-    difference = paired_difference(new, old, by)
-    if difference.value == 0 and all(first.texts == second.texts for first, second in pairs):
-        difference = difference._replace(low=0.0, high=0.0)
-    rates = [patients_rate(side, by).value or 0.0 for side in (old, new)]
-    return PassChange(rates[0], rates[1], difference)
-
-
-def same_answers(pairs: Sequence[ItemPair]) -> float | None:
-    """Return the share of answers that are the same, word for word, as that of the same sample on the other side."""
-    return share_of_same_answers((first.texts, second.texts) for first, second in pairs)
-
-
-def patients_of(pairs: Sequence[ItemPair]) -> int:
-    """Count the patients of paired items."""
-    return len({first.rows[0].patient_id for first, _ in pairs})
+def _categories(rows: Iterable[Score], metric: str, vocabulary: Vocabulary) -> list[str]:
+    return [str(row.passed) if metric == PASSED else leader_of(row, vocabulary) for row in rows]

@@ -130,8 +130,8 @@ class Table:
     name : str
         The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of the files of `SHAPES`.
     row : type
-        Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, which may
-        have contrasts and counts, too; `CountRow` a topic of counts.
+        Class of its rows; columns, their order and their types are its fields. A shape makes it a topic, which may have
+        rows of the other shapes, too.
     rows : callable
         Makes the rows.
     suppression : Suppression or None

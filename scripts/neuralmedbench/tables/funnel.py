@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -87,7 +86,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
     answers = [score for score in benchmark.scores.get(model, ()) if is_headline(score)]
     accepted, judged_by = accepted_answers(answers, rated, study.form.passes)
-    own = _own_values(outcomes, answers, model, accepted)
+    own = _own_values(outcomes, model, accepted)
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
     if len(steps) < 2 or not np.isfinite(own["right"]).any():
         return []
@@ -133,10 +132,9 @@ def accepted_answers(
     values = {key: rated[key].value for score in answers if (key := response_key(score)) in rated}
     by_clinicians = {key: value >= passes.from_ for key, value in values.items() if passes and value is not None}
     if not by_grader:
-        items = defaultdict[str, list[bool]](list)
-        for score in answers:
-            items[score.item_id].append(score.missing or response_key(score) in by_clinicians)
-        if sum(map(all, items.values())) < LEAST_RATED * len(items):
+        items = {score.item_id for score in answers}
+        unrated = {score.item_id for score in answers if not score.missing and response_key(score) not in by_clinicians}
+        if len(items - unrated) < LEAST_RATED * len(items):
             by_clinicians = {}
     judges = [name for name, found in ((CLINICIANS, by_clinicians), (GRADER, by_grader.keys() - by_clinicians.keys())) if found]
     return by_grader | by_clinicians, " and ".join(judges)
@@ -171,35 +169,23 @@ def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others
     return shares
 
 
-def _own_values(outcomes: Outcomes, answers: Sequence[Score], model: str, accepted: Accepted) -> dict[str, Floats]:
+def _own_values(outcomes: Outcomes, model: str, accepted: Accepted) -> dict[str, Floats]:
     """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
-    place = outcomes.places
-    right = outcomes.pass1_of_complete_items(Key(model))
-    given, passed = defaultdict[int, list[Score]](list), defaultdict[int, list[Score]](list)
-    for score in answers:
-        if score.item_id in place:
-            given[place[score.item_id]].append(score)
-            passed[place[score.item_id]] += [score] if score.passed else []
-    samples = outcomes.counts[Key(model)].samples
-    values = {"right": right}
-    kept: Mapping[int, Sequence[Score]] = passed
+    samples, right = outcomes.answers.of(Key(model)), outcomes.pass1_of_complete_items(Key(model))
+    values, kept = {STEPS[0].name: right}, samples["passed"]
     for step in STEPS[1:]:
         if step.arms:
             continue
-        verdicts = {number: [(score, step.met(score, accepted)) for score in rows] for number, rows in kept.items()}
+        verdicts = [None if score is None else step.met(score, accepted) for score in samples.scores]
+        known = np.array([verdict is not None for verdict in verdicts], dtype=bool)
+        if not (kept & known).any():
+            # a condition that is known of no answer is not measured, and later ones stand without it
+            values[step.name] = np.full(len(right), np.nan)
+            continue
+        kept = kept & np.array(verdicts, dtype=bool)
         # of wrong answers too, so that whether an item counts does not depend on who is right
-        unknown = [
-            number for number, rows in given.items() if any(step.met(score, accepted) is None for score in rows if not score.missing)
-        ]
-        met = {number: [score for score, verdict in rows if verdict] for number, rows in verdicts.items()}
-        share = np.array([len(met.get(number, ())) for number in range(len(place))]) / np.maximum(samples, 1)
-        share[np.isnan(right)] = np.nan
-        share[unknown] = np.nan
-        if any(verdict is not None for rows in verdicts.values() for _, verdict in rows):
-            kept = met  # a condition that is known of no answer is not measured, and later ones stand without it
-        else:
-            share[:] = np.nan
-        values[step.name] = share
+        unknown = samples.number(samples["there"] & ~known) > 0
+        values[step.name] = np.where(unknown | np.isnan(right), np.nan, samples.number(kept) / np.maximum(samples.number(), 1))
     return values
 
 

@@ -20,7 +20,7 @@ from neuralmedbench.records.words import are, capital, counted, listing, points
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.grounding.measures import SOLVED
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import Key, headline
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark
@@ -161,19 +161,16 @@ def _blind(
 def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> Counter[str]:
     """Count for each item the models that share a wrong answer, each in more than half of its answers: a sign of a wrong reference."""
     sharing: dict[str, Counter[str]] = defaultdict(Counter)
+    outcomes = benchmark.outcomes
     for name in models:
-        numbers, missing = Counter[str](), set[str]()
-        wrong: dict[str, Counter[str]] = defaultdict(Counter)
-        for row in headline(benchmark.scores[name]):
-            numbers[row.item_id] += 1
-            if row.missing:
-                missing.add(row.item_id)
-            elif row.passed is False and row.state == "ok" and row.differential:
-                wrong[row.item_id][row.differential[0].strip().casefold()] += 1
-        for item in wrong.keys() - missing:
-            ((answer, number),) = wrong[item].most_common(1)
-            if number > SOLVED * numbers[item]:
-                sharing[item][answer] += 1
+        for item, rows in zip(outcomes.items, outcomes.answers.of(Key(name)).by_item(), strict=True):
+            named = [
+                row.differential[0].strip().casefold() for row in rows if row.passed is False and row.state == "ok" and row.differential
+            ]
+            if named and not any(row.missing for row in rows):
+                ((answer, number),) = Counter(named).most_common(1)
+                if number > SOLVED * len(rows):
+                    sharing[item.item_id][answer] += 1
     return Counter({item: max(answers.values()) for item, answers in sharing.items()})
 
 

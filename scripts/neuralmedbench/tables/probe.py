@@ -25,7 +25,8 @@ from neuralmedbench.records.responses import MISSING_STATES, Response, is_by_ano
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.stored_runs import StoredRun, outcomes_of, requests_of
+from neuralmedbench.tables.changes import Side
+from neuralmedbench.tables.stored_runs import StoredRun
 from neuralmedbench.tables.two_runs import TESTS, WHOLE, compare_runs, comparison_answer
 
 
@@ -164,8 +165,7 @@ def _scored(name: str, rows: Sequence[Response], items: Mapping[str, Item], gold
     """Score the answers of one model to one benchmark as a run of its own."""
     grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
     scores = score_responses(rows, items, gold, [grades], vocabulary=vocabulary)
-    key = rows[0].benchmark, rows[0].model
-    return StoredRun(name, {key: outcomes_of(scores, requests_of(rows))}, {key: rows[0].revision})
+    return StoredRun(name, {(rows[0].benchmark, rows[0].model): Side.of(scores, rows)})
 
 
 def _judged(

@@ -1,85 +1,74 @@
-"""Changes between two revisions of a model: `revisions.csv`, and the sentences about them."""
+"""Changes between two revisions of a model: topic `revisions`, and the sentences about them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.estimates.contrasts import Difference
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.changes import PASSED, answer_changes, pass_change, patients_of, same_answers
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
-from neuralmedbench.tables.stored_runs import HEADLINE, PairedItems, outcomes_of, requests_of, sides_of
+from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, exploratory, largest
 
-
-@dataclass(frozen=True, kw_only=True)
-class RevisionRow(ModelRow):
-    """Two revisions of one model, by pass or by leading diagnosis."""
-
-    metric: str | None = None
-    earlier_revision: str | None = None
-    revision: str | None = None
-    earlier_value: float | None = None
-    value: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_difference: float | None = None
-    disagreement: float | None = None
-    noise_floor: float | None = None
-    excess: float | None = None
-    p_value: float | None = None
-    same_text: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    n_repeated: int | None = None
-    gained: int | None = None
-    lost: int | None = None
+Row = MeasureRow | ContrastRow | CountRow
+SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained", "lost"
 
 
-def revision_rows(study: Study) -> list[RevisionRow]:
-    """Rows of `revisions.csv`, for every model whose ledger holds answers of the previous revision."""
-    rows: list[RevisionRow] = []
-    for benchmark in study.benchmarks.values():
-        for model, earlier in benchmark.earlier.items():
-            if not earlier:
-                continue
-            head: Cells = {"benchmark": benchmark.name, "model": model}
-            head |= {"earlier_revision": earlier[0].revision, "revision": study.models[model].revision}
-            old = outcomes_of(earlier, requests_of(benchmark.earlier_responses[model]))
-            new = outcomes_of(benchmark.scores[model], requests_of(benchmark.responses[model]))
-            sides = sides_of(old.get(HEADLINE, {}), new.get(HEADLINE, {}))
-            rows += [RevisionRow(**head, **cells) for cells in metric_rows(sides, study.vocabulary, study.settings)]
+def revision_rows(study: Study) -> list[Row]:
+    """Compare the present revision with the one before, for every model whose ledger holds answers of it; arm full, strategy direct.
+
+    `value_of_slice` says what of the answers is compared: whether they pass (`passed`), or their leading diagnosis (`leader`). `source` and
+    `note` name the revisions.
+    """
+    rows: list[Row] = []
+    for made in ModelRows.of_models("revisions", study):
+        benchmark, model = made.benchmark, made.model
+        if earlier := benchmark.earlier.get(model):
+            old = Side.of(earlier, benchmark.earlier_responses[model])
+            new = Side.of(benchmark.scores[model], benchmark.responses[model])
+            sides = dict(paired_items(old, new)).get(HEADLINE)
+            rows += _rows(made, sides, (old.revision, new.revision)) if sides else ()
     return rows
 
 
-def metric_rows(sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> list[Cells]:
-    """Compare old and new answers by pass, with the paired difference of pass@1, and by leading diagnosis: cells of `revisions.csv`."""
-    rows: list[Cells] = []
-    for metric, (pairs, answers) in answer_changes(sides, vocabulary, settings).items():
-        row: Cells = {"metric": metric, "disagreement": answers.disagreement, "noise_floor": answers.floor, "excess": answers.excess}
-        row |= {"p_value": answers.p_value, "n_repeated": answers.repeated, "same_text": same_answers(pairs)}
-        row |= {"n_items": len(pairs), "n_patients": patients_of(pairs)}
+def _rows(made: ModelRows, sides: PairedItems, revisions: tuple[str, str]) -> Iterator[Row]:
+    old, new = revisions
+    both = f"{new} against {old}"
+    for metric, (part, answers) in sides.answer_changes(made.study.vocabulary, made.study.settings).items():
+        cells: Cells = {"slice": "compared", "value_of_slice": metric}
+        size: Cells = cells | sides.sizes(part)
+        # where items have repeats, answers are compared over these alone
+        repeated: Cells = cells | sides.sizes(part & sides.repeated if answers.repeated else part)
+        yield made.plain(SAME_TEXT, value=sides.same_answers(part), source=both, **size)
+        yield made.plain("disagreement", value=answers.disagreement, source=both, **repeated)
+        if answers.repeated:
+            yield made.plain("noise_floor", value=answers.floor, source=both, **repeated)
+            yield made.difference("excess", Difference(answers.excess, p_value=answers.p_value), note=both, **repeated)
         if metric == PASSED:
-            old, new, change = pass_change(pairs, settings)
-            row |= {"earlier_value": old, "value": new, "difference": change.value, "low": change.low, "high": change.high}
-            row |= {"p_difference": change.p_value, "gained": change.only_first, "lost": change.only_second}
-        rows.append(row)
-    return rows
+            before, now, change = sides.pass_change(made.study.settings)
+            yield made.plain("pass1_before", value=before, source=old, **size)
+            yield made.plain(PASS1_PATIENTS, value=now, source=new, **size)
+            yield made.difference(DIFFERENCE, change, note=both, **size)
+            yield made.count(GAINED, change.only_first or 0, size["n_items"], **size)
+            yield made.count(LOST, change.only_second or 0, size["n_items"], **size)
 
 
 def _change_sentence(study: Study, model: str, rows: list[Cells]) -> str:
     """Say what is otherwise in the new revision of a model."""
     title = study.models[model].title
-    if all(row["same_text"] == 1 for row in rows):
+    texts = [row["value"] for row in rows if row["measure"] == SAME_TEXT]
+    if all(value == 1 for value in texts):
         return f"The new revision of {title} gives the answers of the one before, word for word."
-    rates = [row for row in rows if row["metric"] == PASSED]
-    items, gained, lost = (sum(row[name] or 0 for row in rates) for name in ("n_items", "gained", "lost"))
-    moved = f"In the new revision of {title} {gained + lost} of {counted(items, 'verdict')} changed ({gained} to passed, {lost} to failed)."
-    return f"{moved} {exploratory(study, 'New minus old pass@1', rates)}".rstrip()
+    counts = {name: [row for row in rows if row["measure"] == name] for name in (GAINED, LOST)}
+    gained, lost = (sum(row["count"] for row in counts[name]) for name in (GAINED, LOST))
+    items = counted(sum(row["of"] for row in counts[GAINED]), "verdict")
+    moved = f"In the new revision of {title} {gained + lost} of {items} changed ({gained} to passed, {lost} to failed)."
+    differences = [row for row in rows if row["measure"] == DIFFERENCE]
+    return f"{moved} {exploratory(study, 'New minus old pass@1', differences)}".rstrip()
 
 
 def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -92,10 +81,10 @@ def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 
-REVISIONS = Table(
+TABLE = Table(
     name="revisions",
-    row=RevisionRow,
+    row=MeasureRow,
     rows=of_study(revision_rows),
-    suppression=Suppression(f"{MODEL} metric earlier_revision revision"),
+    suppression=Suppression(NUMBER, labels=side_labels),
     takeaways={"changed": revisions_takeaway},
 )

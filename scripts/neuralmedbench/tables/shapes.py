@@ -137,10 +137,10 @@ class ModelRows:
             known, found = ~np.isnan(first + second), paired_difference(first, second, by)
         return self.difference(measure, found, known, arm=arm, other_arm=other_arm, **cells)
 
-    def difference(self, measure: str, found: Difference, known: Mask, **cells: Any) -> ContrastRow:
-        """Return a difference between two sides of some items."""
+    def difference(self, measure: str, found: Difference, known: Mask | None = None, **cells: Any) -> ContrastRow:
+        """Return a difference between two sides of some items; without a mask of them `cells` count them."""
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-        return ContrastRow(**self._head(measure), **(self._sizes(known) | cells))
+        return ContrastRow(**self._head(measure), **((self._sizes(known) if known is not None else {}) | cells))
 
     def interval(self, measure: str, interval: Interval, known: Mask, **cells: Any) -> MeasureRow:
         """Return a value of some items with its interval."""

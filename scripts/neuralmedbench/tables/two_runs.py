@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+
+import numpy as np
 
 from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
+from neuralmedbench.estimates.suppression import CellSize, mask_of, suppressed_cells
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
+from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
-from neuralmedbench.tables.changes import LEADER, PASSED, answer_changes, pass_change, patients_of, same_answers
+from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, MAJORITY, PASSED, PairedItems, Side, paired_items, records_of_items
+from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.rows import Cells, ResultRow
-from neuralmedbench.tables.stored_runs import HEADLINE, Answers, PairedItems, StoredRun, sides_of
+from neuralmedbench.tables.stored_runs import StoredRun
 
 WHOLE, PARTS = "whole", "parts"
 """The two families of comparisons: one for each benchmark and model; their task families, arms and strategies."""
 TESTS = ("p_value", "p_passes", "p_leaders")
 """The tests of a comparison: pass@1, and the passes and leading diagnoses of items beyond the noise of repeats."""
-LEFT_OUT = ("only_a", "only_b", "other_question", "other_reference", "unanswered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,19 +85,16 @@ class ChangedItemRow(ResultRow):
 
 def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> RunDifferenceRow:
     """Return the row of one comparison, without its correction."""
-    pairs = sides.pairs
-    cells: Cells = head | {"n_items": len(pairs), "n_patients": patients_of(pairs)}
-    cells |= {"only_a": len(sides.a.keys() - sides.b.keys()), "only_b": len(sides.b.keys() - sides.a.keys())}
-    cells |= {name: len(getattr(sides, name)) for name in ("other_question", "other_reference", "unanswered")}
+    cells: Cells = head | sides.sizes(sides.paired) | {name: int(sides.sets[name].sum()) for name in LEFT_OUT}
     if head["comparisons"] == WHOLE:
-        changes = answer_changes(sides, vocabulary, settings)
+        changes = sides.answer_changes(vocabulary, settings)
         tests = {"p_passes": PASSED, "p_leaders": LEADER}
         cells |= {name: changes[metric].answers.p_value for name, metric in tests.items() if metric in changes}
-    if pairs:
-        old, new, change = pass_change(pairs, settings)
+    if sides.paired.any():
+        old, new, change = sides.pass_change(settings)
         cells |= {"a": old, "b": new}
         cells |= {"difference": change.value, "low": change.low, "high": change.high, "p_value": change.p_value}
-        cells |= {"gained": change.only_first, "lost": change.only_second, "same_answers": same_answers(pairs)}
+        cells |= {"gained": change.only_first, "lost": change.only_second, "same_answers": sides.same_answers(sides.paired)}
         # without correction: `corrected` makes it that of the family
         cells["detectable"] = change.error
     return RunDifferenceRow(**cells)
@@ -170,106 +169,88 @@ def compare_runs(
     pairs : mapping of str to str, optional
         Models of the first run with another name in the second; all others are compared under their own name.
     despite : collection of str
-        As in `sides_of`.
+        As in `changes.paired_items`.
     audience : Audience, optional
         For whom the page is.
     """
     audience, named = audience or Audience(), dict(pairs or {})
-    rows, changed, masks = list[RunDifferenceRow](), list[Cells](), dict[str, _ShownSets]()
-    for benchmark, model in a.answers:
+    rows, changed = list[RunDifferenceRow](), list[Cells]()
+    # the items of all sides of a benchmark, and the sets of them that its rows are about
+    benchmarks = {benchmark for benchmark, _ in a.sides}
+    items = {name: records_of_items([side for run in (a, b) for (own, _), side in run.sides.items() if own == name]) for name in benchmarks}
+    sets: dict[str, list[list[Mask]]] = {name: [] for name in benchmarks}
+    for (benchmark, model), old in a.sides.items():
         other = named.get(model, model)
-        if (benchmark, other) not in b.answers:
+        new = b.sides.get((benchmark, other))
+        if new is None:
             continue
-        head = {"benchmark": benchmark, "model": model, "model_b": other}
-        head |= {"revision_a": a.revisions[benchmark, model], "revision_b": b.revisions[benchmark, other]}
-        references = a.references.get(benchmark, {}), b.references.get(benchmark, {})
-        sets = masks.setdefault(benchmark, _ShownSets())
-        for cells, sides in _parts(a.answers[benchmark, model], b.answers[benchmark, other], references, despite):
+        head = {"benchmark": benchmark, "model": model, "model_b": other, "revision_a": old.revision, "revision_b": new.revision}
+        for cells, sides in _parts(old, new, items[benchmark], despite):
             rows.append(difference_row(head | cells, sides, vocabulary, settings))
-            sets.add(sides)
+            sets[benchmark].append([sides.sets[name] for name in ("a", "b", "paired", "answered")])
             if cells["comparisons"] == WHOLE and not (audience.public and benchmark in audience.patients):
                 changed += _changed_items(head, sides)
     alpha = 1 - settings.confidence
     families = {name: iter(corrected([row for row in rows if row.comparisons == name], alpha)) for name in (WHOLE, PARTS)}
-    shown = _shown_rows([next(families[row.comparisons]) for row in rows], masks, audience)
+    marks = {name: iter(_marks(items[name], of_rows, name, audience)) for name, of_rows in sets.items()}
+    shown = [_shown(next(families[row.comparisons]), next(marks[row.benchmark])) for row in rows]
     return RunComparison(differences=shown, changed=changed, hidden=sum(bool(row["mark"]) for row in shown), alpha=alpha)
 
 
-def _parts(
-    a: Answers, b: Answers, references: tuple[Mapping[str, Any], Mapping[str, Any]], despite: Collection[str]
-) -> Iterator[tuple[Cells, PairedItems]]:
+def _parts(old: Side, new: Side, items: Sequence[Score], despite: Collection[str]) -> Iterator[tuple[Cells, PairedItems]]:
     """Yield all items under the arm full and the strategy direct, their task families, then every other arm and strategy of both runs."""
-    for key in sorted(a.keys() & b.keys(), key=lambda key: (key != HEADLINE, key)):
-        sides = sides_of(a[key], b[key], references, despite)
-        cells = {"comparisons": WHOLE if key == HEADLINE else PARTS, "arm": key[0], "strategy": key[1], "family": ""}
+    for condition, sides in paired_items(old, new, items, despite):
+        cells = {"comparisons": WHOLE if condition == HEADLINE else PARTS, "arm": condition[0], "strategy": condition[1], "family": ""}
         yield cells, sides
-        present = {outcome.rows[0].family for side in (sides.a, sides.b) for outcome in side.values()}
-        if key == HEADLINE and len(present) > 1:
-            yield from ((cells | {"comparisons": PARTS, "family": str(name)}, sides.within(name)) for name in Family if name in present)
+        present = {item.family for item in sides.some(sides.sets["a"] | sides.sets["b"])}
+        if condition == HEADLINE and len(present) > 1:
+            yield from ((cells | {"comparisons": PARTS, "family": str(name)}, sides.of_family(name)) for name in Family if name in present)
 
 
 def _changed_items(head: Cells, sides: PairedItems) -> Iterator[Cells]:
-    for first, second in sides.pairs:
-        if first.passed == second.passed:
-            continue
-        score = first.rows[0]
+    """Yield the items that most answers of one side alone pass."""
+    passed, identical = [samples.mean("passed") > MAJORITY for samples in sides.samples], sides.identical
+    for place in np.flatnonzero(sides.paired & (passed[0] != passed[1])).tolist():
+        item = sides.items[place]
+        old, new = (rows[place] for rows in sides.rows)
         row = ChangedItemRow(
             **{name: head[name] for name in ("benchmark", "model", "model_b")},
-            item_id=score.item_id,
-            case_id=score.case_id,
-            family=score.family,
-            level=score.level,
-            change="gained" if second.passed else "lost",
-            a_passes=first.passes,
-            a_samples=first.expected,
-            b_passes=second.passes,
-            b_samples=second.expected,
-            same_answer=first.texts == second.texts,
+            item_id=item.item_id,
+            case_id=item.case_id,
+            family=item.family,
+            level=item.level,
+            change="gained" if passed[1][place] else "lost",
+            a_passes=sum(bool(row.passed) for row in old),
+            a_samples=len(old),
+            b_passes=sum(bool(row.passed) for row in new),
+            b_samples=len(new),
+            same_answer=bool(identical[place]),
         )
         yield dict(row)
 
 
-class _ShownSets:
-    """The sets of items of one benchmark that the rows of the page are about."""
-
-    def __init__(self) -> None:
-        self._items: dict[str, tuple[int, str]] = {}
-        self._sets = list[tuple[Collection[str], ...]]()
-
-    def add(self, sides: PairedItems) -> None:
-        """Add the sets of the next row: the items of both runs, those that are paired, and those that both answered."""
-        answered = [side for pair in sides.answered for side in pair]
-        for outcome in (*sides.a.values(), *sides.b.values(), *answered):
-            score = outcome.rows[0]
-            self._items.setdefault(score.item_id, (len(self._items), score.patient_id))
-        self._sets.append((sides.a, sides.b, sides.paired, {outcome.rows[0].item_id for outcome in answered}))
-
-    def marks(self, fewest: int) -> list[str]:
-        """Return the mark of every row: for few patients, for a set that shown ones would give away, or none."""
-        place = {item: number for item, (number, _) in self._items.items()}
-        masks: list[list[Mask]] = [[mask_of(place[item] for item in part) for part in sets] for sets in self._sets]
-        # a row is one cell for each of its sets; equal sets are one part
-        parts = {mask: (f"set {number}", "") for number, mask in enumerate(dict.fromkeys(mask for row in masks for mask in row))}
-        cells: dict[Label, Mask] = {label: mask for mask, label in parts.items()}
-        small, companions = suppressed_cells(cells, 0, CellSize([patient for _, patient in self._items.values()], fewest))
-        of_rows = [{parts[mask] for mask in row} for row in masks]
-        return [f"<{fewest}" if labels & small else HIDDEN if labels & companions else "" for labels in of_rows]
+def _marks(items: Sequence[Score], sets: Sequence[Sequence[Mask]], benchmark: str, audience: Audience) -> list[str]:
+    """Return the mark of every row of a benchmark: for few patients, for a set of items that shown ones would give away, or none."""
+    if not audience.public:
+        return [""] * len(sets)
+    fewest = audience.fewest if benchmark in audience.patients else FEWEST
+    masks = [[mask_of(np.flatnonzero(part).tolist()) for part in of_row] for of_row in sets]
+    # a row is one cell for each of its sets; equal sets are one part
+    parts = {mask: (f"set {number}", "") for number, mask in enumerate(dict.fromkeys(mask for of_row in masks for mask in of_row))}
+    cells = {label: mask for mask, label in parts.items()}
+    small, companions = suppressed_cells(cells, 0, CellSize([item.patient_id for item in items], fewest))
+    labels = [{parts[mask] for mask in of_row} for of_row in masks]
+    return [f"<{fewest}" if of_row & small else HIDDEN if of_row & companions else "" for of_row in labels]
 
 
 KEYS = ("comparisons", "benchmark", "model", "model_b", "revision_a", "revision_b", "arm", "strategy", "family")
 
 
-def _shown_rows(rows: Sequence[RunDifferenceRow], sets: Mapping[str, _ShownSets], audience: Audience) -> list[Cells]:
-    """Hide the numbers of rows that a public page may not show: `mark` says why, empty in a row that is shown."""
-    limits = {name: audience.fewest if name in audience.patients else FEWEST for name in sets} if audience.public else {}
-    marks = {name: iter(sets[name].marks(limit)) for name, limit in limits.items()}
-    found = []
-    for row in rows:
-        mark = next(marks[row.benchmark]) if row.benchmark in marks else ""
-        few = row.n_patients if 0 < (row.n_patients or 0) < FEWEST else None
-        cells = {name: row[name] if not mark or name in KEYS else None for name in row}
-        found.append(cells | {"n_patients": mark or row.n_patients, "few_patients": None if mark else few, "mark": mark})
-    return found
+def _shown(row: RunDifferenceRow, mark: str) -> Cells:
+    """Hide the numbers of a row that a public page may not show: `mark` says why, empty in a row that is shown."""
+    few = row.n_patients if 0 < (row.n_patients or 0) < FEWEST else None
+    cells = {name: row[name] if not mark or name in KEYS else None for name in row}
+    return cells | {"n_patients": mark or row.n_patients, "few_patients": None if mark else few, "mark": mark}
 
 
 def comparison_answer(found: RunComparison, titles: Mapping[str, str], clusters: Mapping[str, str]) -> str:

@@ -104,7 +104,7 @@ TABLES: tuple[Table, ...] = (
     agreement.AGREEMENT,
     agreement.RATERS,
     readiness.TABLE,
-    revisions.REVISIONS,
+    revisions.TABLE,
     measures.GROUNDING,
     measures.BLIND_ITEMS,
     item_analysis.ITEM_ANALYSIS,
@@ -165,7 +165,7 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
 
 
 def _shape_of(row: Cells) -> type[ResultRow]:
-    """Return the shape of a row of a topic; a hidden row has its keys alone."""
+    """Return the shape of a row of a topic by its keys: a hidden row has no other column."""
     return ContrastRow if "other_arm" in row else MeasureRow if "source" in row else CountRow
 
 

@@ -43,6 +43,10 @@ STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models"
 HEAVY = {"litellm", "pycld2", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
 FRAMES = {"tables/answers.py", "tables/frames.py"}
 """The one index of answers, and the tables for notebooks: a frame drops, merges and reads in silence, so that it has one door each."""
+BARE = r"\.(groupby|merge|pivot|pivot_table|read_csv)\("
+GROUPING = r"\.item_id\]+(\.(append|add|extend)\(| \+=)|setdefault\([^)]*\.item_id"
+GROUPED = {"tables/bundle.py"}
+"""Groups responses by item to show their texts; it counts nothing."""
 FOR_PEOPLE = {"deidentify_scans", "score_structured"}
 """Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 
@@ -215,3 +219,14 @@ def test_frames_are_made_in_their_own_modules_alone() -> None:
         str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if any(name.split(".")[0] == "pandas" for name in imports(path))
     }
     assert users == FRAMES
+    assert _with(BARE, LIBRARY) <= FRAMES, "a bare call drops names that look like nothing, and merges what it should not"
+
+
+def test_answers_are_grouped_by_item_in_their_frame_alone() -> None:
+    """A second index of answers has a second rule of what is missing."""
+    assert _with(GROUPING, LIBRARY / "tables") - FRAMES == GROUPED
+
+
+def _with(pattern: str, folder: Path) -> set[str]:
+    """Name the modules whose text has a pattern."""
+    return {str(path.relative_to(LIBRARY)) for path in folder.rglob("*.py") if re.search(pattern, path.read_text(encoding="utf-8"))}

@@ -44,7 +44,8 @@ def test_an_expected_sample_without_a_record_is_missing_and_has_no_verdict() -> 
     assert samples.number(samples["graded"]).tolist() == [2] + [0] * (len(others) + 1)
     assert samples.there.mean("passed").tolist()[:2] == [1.0, 0.0]
     assert np.isnan(samples.graded.mean("passed")[1])
-    assert list(samples.by_sample()) == [(0, 0), (0, 2), (1, 0)]
+    assert [(place, row.repeat) for place, row in samples.rows()] == [(0, 0), (0, 2), (1, 0)]
+    assert (samples.asked.tolist(), samples.answered.tolist()) == ([True, True, *[False] * len(others)], [False] * len(NAMES))
 
 
 def test_under_an_arm_an_item_is_expected_of_all_models_that_any_was_asked() -> None:
@@ -64,7 +65,8 @@ def test_the_sample_that_is_left_of_a_vote_keeps_its_number_and_the_others_are_n
     first, *_ = items()
     answers = gathered({"m": [score(first, "m", passed=True, repeat=repeat, strategy="self_consistency")]})
     samples = answers.of(("m", "full", "self_consistency"))
-    assert list(samples.by_sample()) == [(0, repeat)]
+    assert [(place, row.repeat) for place, row in samples.rows()] == [(0, repeat)]
+    assert samples.answered.tolist() == [True] + [False] * (len(NAMES) - 1)
     assert samples.number().tolist() == [1] + [0] * (len(NAMES) - 1)
 
 

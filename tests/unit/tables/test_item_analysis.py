@@ -20,6 +20,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables import item_analysis
+from neuralmedbench.tables.answers import gather_answers
 from neuralmedbench.tables.contrasts import model_pairs, pair_rows
 from neuralmedbench.tables.item_analysis import (
     BLIND,
@@ -161,7 +162,8 @@ def test_a_wrong_answer_counts_where_a_model_gives_it_in_more_than_half_of_its_a
 
 
 def replace_scores(benchmark: BenchmarkStudy, scores: dict[str, list[Score]]) -> BenchmarkStudy:
-    return SimpleNamespace(**vars(benchmark) | {"scores": scores})  # type: ignore[return-value]
+    outcomes = replace(benchmark.outcomes, answers=gather_answers(benchmark.outcomes.items, scores))
+    return SimpleNamespace(**vars(benchmark) | {"scores": scores, "outcomes": outcomes})  # type: ignore[return-value]
 
 
 def test_of_fewer_than_eight_models_nothing_is_said_but_that_an_item_is_blind() -> None:

@@ -12,13 +12,12 @@ from fixtures.report import build
 from fixtures.scoring import vocabulary
 from fixtures.tables import BREADTH, DEPTH, add_earlier, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.results import COLUMNS, SHAPES, by_measure
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.tables.changes import leader_of
-from neuralmedbench.tables.revisions import metric_rows
-from neuralmedbench.tables.stored_runs import HEADLINE, PairedItems, outcomes_of, sides_of
+from neuralmedbench.tables.changes import HEADLINE, LEADER, PASSED, MetricChange, PairedItems, Side, leader_of, paired_items
 
 FAST = IntervalSettings(resamples=400)
 MODELS = ("alpha", "beta")
@@ -43,8 +42,11 @@ def answers(of: Item, revision: str, passes: str, leader: str = "stroke", **chan
 
 
 def paired(old: list[Score], new: list[Score]) -> PairedItems:
-    before, now = (outcomes_of(scores, {}).get(HEADLINE, {}) for scores in (old, new))
-    return sides_of(before, now)
+    return dict(paired_items(Side("1", old), Side("2", new)))[HEADLINE]
+
+
+def changes(old: list[Score], new: list[Score]) -> dict[str, MetricChange]:
+    return paired(old, new).answer_changes(vocabulary(), FAST)
 
 
 def compared(*sides: tuple[str, str]) -> PairedItems:
@@ -54,37 +56,53 @@ def compared(*sides: tuple[str, str]) -> PairedItems:
 
 
 def test_pass_at_1_is_compared_on_the_items_that_both_have() -> None:
-    (row, _) = metric_rows(
-        compared(("pppp", "ffff"), ("ppff", "pppp"), ("ffff", "fff-"), ("", "pppp"), ("pfff", "ffpp")), vocabulary(), FAST
-    )
-    assert (row["metric"], row["n_items"], row["n_patients"], row["n_repeated"]) == ("passed", 3, 3, 3)
-    assert (row["earlier_value"], row["value"]) == (pytest.approx((1 + 0.5 + 0.25) / 3), pytest.approx((0 + 1 + 0.5) / 3))
-    assert row["difference"] == pytest.approx(-0.25 / 3)
-    assert (row["gained"], row["lost"]) == (1, 1)
+    sides = compared(("pppp", "ffff"), ("ppff", "pppp"), ("ffff", "fff-"), ("", "pppp"), ("pfff", "ffpp"))
+    passed = sides.answer_changes(vocabulary(), FAST)[PASSED]
+    assert sides.sizes(passed.items) == {"n_items": 3, "n_patients": 3}
+    assert passed.answers.repeated == 3
+    old, new, change = sides.pass_change(FAST)
+    assert (old, new) == (pytest.approx((1 + 0.5 + 0.25) / 3), pytest.approx((0 + 1 + 0.5) / 3))
+    assert change.value == pytest.approx(-0.25 / 3)
+    assert (change.only_first, change.only_second) == (1, 1)
 
 
 def test_an_answer_that_is_not_known_on_either_side_leaves_out_its_item_for_passes_alone() -> None:
     ungraded = [replace(row, passed=None) if row.repeat == 2 else row for row in answers(ITEMS[0], "1", "ppp")]
     graded = answers(ITEMS[0], "2", "ppf")
     for old, new in ((ungraded, graded), (graded, ungraded)):
-        assert [row["metric"] for row in metric_rows(paired(old, new), vocabulary(), FAST)] == ["leader"]
-    assert metric_rows(paired(answers(ITEMS[0], "1", "pp-"), graded), vocabulary(), FAST) == []
+        assert list(changes(old, new)) == [LEADER]
+    assert changes(answers(ITEMS[0], "1", "pp-"), graded) == {}
+
+
+def test_a_sample_that_one_side_lacks_without_a_record_is_missing() -> None:
+    old = [row for one, letters in ((ITEMS[0], "pp"), (ITEMS[1], "p")) for row in answers(one, "1", letters)]
+    new = [row for one in ITEMS[:2] for row in answers(one, "2", "pp")]
+    sides = paired(old, new)
+    assert sides.paired.tolist() == [True, False]
+    assert sides.sets["unanswered"].tolist() == [False, True]
+
+
+def test_what_is_left_of_a_vote_is_compared_whatever_its_number() -> None:
+    first, second = (
+        [replace(row, strategy="self_consistency", text_sha256="a") for row in answers(ITEMS[0], "1", "pp")][n] for n in (0, 1)
+    )
+    sides = dict(paired_items(Side("1", [first]), Side("2", [second])))["full", "self_consistency"]
+    assert sides.paired.tolist() == sides.identical.tolist() == [True]
 
 
 def test_only_the_full_request_is_compared() -> None:
     old, new = answers(ITEMS[0], "1", "pp", arm="no_image"), answers(ITEMS[0], "2", "pp", arm="no_image")
-    assert paired(old, new).answered == []
+    assert [condition for condition, _ in paired_items(Side("1", old), Side("2", new))] == [("no_image", "direct")]
 
 
 def test_two_names_of_one_diagnosis_are_one_leader() -> None:
     old = answers(ITEMS[0], "1", "ff", "glioblastoma")
     new = answers(ITEMS[0], "2", "ff", "GBM")
-    rows = metric_rows(paired(old, new), vocabulary(), FAST)
-    assert [(row["metric"], row["disagreement"]) for row in rows] == [("passed", 0), ("leader", 0)]
+    assert {metric: change.answers.disagreement for metric, change in changes(old, new).items()} == {PASSED: 0, LEADER: 0}
 
 
 @pytest.mark.parametrize(
-    ("changes", "leader"),
+    ("cells", "leader"),
     [
         ({"differential": ("A made-up  Disease.",)}, "a made up disease"),
         ({"differential": (), "state": "refused"}, "(refused)"),
@@ -92,15 +110,15 @@ def test_two_names_of_one_diagnosis_are_one_leader() -> None:
         ({"differential": (), "abstained": True}, "(none)"),
     ],
 )
-def test_an_answer_that_names_nothing_has_a_leader_of_its_own_kind(changes: dict[str, object], leader: str) -> None:
-    assert leader_of(score(ITEMS[0], "m", passed=False, **changes), vocabulary()) == leader
+def test_an_answer_that_names_nothing_has_a_leader_of_its_own_kind(cells: dict[str, object], leader: str) -> None:
+    assert leader_of(score(ITEMS[0], "m", passed=False, **cells), vocabulary()) == leader
 
 
 def test_an_item_to_which_no_answer_names_anything_has_no_leader_to_compare() -> None:
     old, new = ([replace(row, differential=(), abstained=True) for row in answers(ITEMS[0], revision, "ff")] for revision in "12")
-    assert [row["metric"] for row in metric_rows(paired(old, new), vocabulary(), FAST)] == ["passed"]
+    assert list(changes(old, new)) == [PASSED]
     new[0] = replace(new[0], differential=("stroke",), abstained=False)
-    assert [row["metric"] for row in metric_rows(paired(old, new), vocabulary(), FAST)] == ["passed", "leader"]
+    assert list(changes(old, new)) == [PASSED, LEADER]
 
 
 def test_the_present_revision_stands_first_in_a_table_of_responses() -> None:
@@ -133,10 +151,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
 
 def test_no_other_table_no_case_and_no_provenance_sees_the_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
     root, before, _, _ = study
-    names = {f"tables/{name}.csv" for name in COLUMNS} - {"tables/revisions.csv", SENT}
+    names = {f"tables/{name}.csv" for name in COLUMNS} - {f"tables/{name}.csv" for name in SHAPES} - {SENT}
     names |= {"metrics.json", "provenance.json", f"cases/{DEPTH}.parquet", f"cases/{BREADTH}.parquet"}
     assert names < set(before)
     assert [name for name in sorted(names) if (root / "results" / name).read_bytes() != before[name]] == []
+    for name in SHAPES:
+        lines = (root / "results" / "tables" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if ",revisions," not in line] == before[f"tables/{name}.csv"].decode().splitlines()
 
 
 def test_what_was_sent_for_the_revision_before_is_counted_too(study: tuple[Path, dict[str, bytes], str, str]) -> None:
@@ -152,15 +173,18 @@ def test_what_was_sent_for_the_revision_before_is_counted_too(study: tuple[Path,
 
 def test_the_tables_of_what_changed_hold_the_model_that_has_a_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
     root, before, _, _ = study
-    assert before["tables/revisions.csv"].decode().splitlines() == [",".join(COLUMNS["revisions"])]
-    rows = list(csv.DictReader((root / "results" / "tables" / "revisions.csv").open(encoding="utf-8")))
-    assert [(row["benchmark"], row["model"], row["metric"], row["earlier_revision"], row["revision"]) for row in rows] == [
-        (DEPTH, "alpha", "passed", "0", "1"), (DEPTH, "alpha", "leader", "0", "1"),
-        (BREADTH, "alpha", "passed", "0", "1"), (BREADTH, "alpha", "leader", "0", "1"),
-    ]  # fmt: skip
-    assert float(rows[0]["p_value"]) < 0.05
-    assert rows[0]["n_repeated"] == rows[0]["n_items"] == "24"
-    assert (rows[2]["noise_floor"], rows[2]["p_value"], rows[2]["n_repeated"]) == ("", "", "0")
+    assert not any(b",revisions," in before[f"tables/{name}.csv"] for name in SHAPES)
+    rows = by_measure(read_result(root / "results" / "tables", "revisions"), "value_of_slice")
+    assert list(rows) == [(benchmark, "alpha", metric) for benchmark in (DEPTH, BREADTH) for metric in (PASSED, LEADER)]
+    assert {row["same_text"]["source"] for row in rows.values()} == {"1 against 0"}
+    depth, breadth = rows[DEPTH, "alpha", PASSED], rows[BREADTH, "alpha", PASSED]
+    assert (depth["pass1_before"]["source"], depth["pass1_patients"]["source"]) == ("0", "1")
+    assert float(depth["excess"]["p_value"]) < 0.05
+    assert depth["noise_floor"]["n_items"] == depth["same_text"]["n_items"] == "24"
+    change = float(depth["pass1_patients"]["value"]) - float(depth["pass1_before"]["value"])
+    assert float(depth["pass1_difference"]["difference"]) == pytest.approx(change, abs=2e-6)
+    assert int(depth["gained"]["count"]) + int(depth["lost"]["count"]) > 0
+    assert not {"noise_floor", "excess"} & breadth.keys(), "one answer an item has no repeats"
 
 
 def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_compare(study: tuple[Path, dict[str, bytes], str, str]) -> None:

@@ -15,9 +15,8 @@ from fixtures.tables import DEPTH, item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.changes import pass_change
-from neuralmedbench.tables.revisions import metric_rows
-from neuralmedbench.tables.stored_runs import HEADLINE, QUESTIONS, REFERENCES, StoredRun, outcomes_of, sides_of
+from neuralmedbench.tables.changes import HEADLINE, QUESTIONS, REFERENCES, Side, paired_items
+from neuralmedbench.tables.stored_runs import StoredRun
 from neuralmedbench.tables.two_runs import PARTS, WHOLE, Audience, RunComparison, comparison_answer
 from neuralmedbench.tables.two_runs import compare_runs as compare
 
@@ -49,7 +48,7 @@ def run_of(
     """Return a run of one model; requests and references are equal unless named."""
     asked = {(row.item_id, row.arm, row.strategy): (requests or {}).get(row.item_id, row.item_id) for row in scores}
     known = {row.item_id: ((references or {}).get(row.item_id, "glioma"),) for row in scores}
-    return StoredRun(name, {(DEPTH, "alpha"): outcomes_of(scores, asked)}, {(DEPTH, "alpha"): scores[0].revision}, {DEPTH: known})
+    return StoredRun(name, {(DEPTH, "alpha"): Side(scores[0].revision, scores, asked, known)})
 
 
 def compare_runs(a: StoredRun, b: StoredRun, settings: IntervalSettings = SETTINGS, **options: Any) -> RunComparison:
@@ -152,8 +151,7 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
     # the same change beside nine models that stay as they are
     names = [f"model{number}" for number in range(9)]
     for run in (one, other):
-        run.answers.update({(DEPTH, name): one.answers[DEPTH, "alpha"] for name in names})
-        run.revisions.update({(DEPTH, name): "1" for name in names})
+        run.sides.update({(DEPTH, name): one.sides[DEPTH, "alpha"] for name in names})
     beside = compare_runs(one, other, SETTINGS)
     row = next(row for row in beside.differences if (row["comparisons"], row["model"]) == (WHOLE, "alpha"))
     assert row["p_holm"] == pytest.approx(min(1.0, 10 * row["p_value"]))
@@ -164,7 +162,7 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
 def test_a_model_is_compared_with_its_partner_of_another_name() -> None:
     items = items_of(12)
     one, other = (run_of(scores_of(items, [right] * 24, words)) for right, words in ((False, "0"), (True, "1")))
-    other.answers[DEPTH, "newer"], other.revisions[DEPTH, "newer"] = other.answers.pop((DEPTH, "alpha")), "2"
+    other.sides[DEPTH, "newer"] = replace(other.sides.pop((DEPTH, "alpha")), revision="2")
     assert compare_runs(one, other, SETTINGS).differences == []
     assert answer(compare_runs(one, other, SETTINGS)) == "Nothing can be compared: no model answered the same question in both runs."
     row = whole(compare_runs(one, other, SETTINGS, pairs={"alpha": "newer"}))
@@ -212,8 +210,8 @@ def test_the_interval_holds_a_known_difference_as_often_as_it_says(gain: float, 
     items, rng = items_of(PATIENTS), np.random.default_rng(SEED)
     held, found = [], []
     for _ in range(studies):
-        a, b = (run.answers[DEPTH, "alpha"][HEADLINE] for run in drawn(rng, items, gain))
-        row = pass_change(sides_of(a, b).pairs, SETTINGS).difference
+        a, b = (run.sides[DEPTH, "alpha"] for run in drawn(rng, items, gain))
+        row = dict(paired_items(a, b))[HEADLINE].pass_change(SETTINGS).difference
         held.append(row.low <= gain <= row.high)
         found.append(row.p_value < 0.05)
     least, most = stats.binom.ppf([0.005, 0.995], studies, 0.95)
@@ -235,7 +233,7 @@ def test_a_planted_difference_of_fifteen_points_is_found() -> None:
     assert "120 items of 60 patients in both" in answer(found)
 
 
-def test_the_same_answers_are_one_share_on_the_page_of_two_runs_and_among_revisions() -> None:
+def test_the_same_answers_are_one_share() -> None:
     """Of three answers to each item one stays the same, word for word: one of three, not no item."""
     items = items_of(6)
 
@@ -247,11 +245,8 @@ def test_the_same_answers_are_one_share_on_the_page_of_two_runs_and_among_revisi
             for repeat, text in enumerate(texts)
         ]
 
-    old, new = run_of(answers("1")), run_of(answers("2"), "b")
-    row = whole(compare_runs(old, new))
-    revised = metric_rows(sides_of(*(run.answers[DEPTH, "alpha"][HEADLINE] for run in (old, new))), vocabulary(), SETTINGS)
+    row = whole(compare_runs(run_of(answers("1")), run_of(answers("2"), "b")))
     assert row["same_answers"] == pytest.approx(1 / 3)
-    assert {one["same_text"] for one in revised} == {row["same_answers"]}
 
 
 def test_equal_answers_of_which_one_run_has_more_are_not_every_answer() -> None:

@@ -23,9 +23,10 @@ from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted, percent, points
 from neuralmedbench.runtime.shared_log import read_log
+from neuralmedbench.tables.answers import gather_answers
 from neuralmedbench.tables.gate.looks import UpdateLook, level_after
 from neuralmedbench.tables.gate.verdict import NO_MARGIN
-from neuralmedbench.tables.outcomes import DIRECT, FULL, headline
+from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, headline
 from neuralmedbench.tables.readiness import JUDGES, Member, ModelAnswers, known_groups, patient_rates
 
 POWER = 0.8
@@ -132,16 +133,13 @@ def changes_of_repeats(answers: ModelAnswers, member: Member, kind: str) -> Chan
 
     None if no item was asked twice. Halves differ more than whole sets of answers do, so this asks for too many patients rather than too few.
     """
-    judge, verdicts = JUDGES[kind], defaultdict[str, dict[int, bool]](dict)
-    patients = {}
-    for row in answers.scores:
-        if member(answers.gold[row.item_id].answer) and (verdict := judge(row, answers)) is not None:
-            verdicts[row.item_id][row.repeat], patients[row.item_id] = verdict, row.patient_id
+    items = [answers.items[name] for name in sorted(answers.items)]
     gaps: dict[str, list[float]] = defaultdict(list)
-    for item, own in verdicts.items():
-        values = [own[repeat] for repeat in sorted(own)]
+    for rows in gather_answers(items, {"": answers.scores}).of(Key("")).by_item():
+        verdicts = [JUDGES[kind](row, answers) for row in rows if member(answers.gold[row.item_id].answer)]
+        values = [verdict for verdict in verdicts if verdict is not None]
         if half := len(values) // 2:
-            gaps[patients[item]].append(float(np.mean(values[:half]) - np.mean(values[half : 2 * half])))
+            gaps[rows[0].patient_id].append(float(np.mean(values[:half]) - np.mean(values[half : 2 * half])))
     if not gaps:
         return None
     means = np.array([np.mean(values) for values in gaps.values()])

@@ -13,22 +13,22 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.readiness import Margin, UpdateKind
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.estimates.intervals import Floats, Ints
 from neuralmedbench.estimates.noninferiority import gap_bounds, gaps_of, margin_test
 from neuralmedbench.models.causes import can_be_asked, next_step
 from neuralmedbench.models.life import last_day, life_words
-from neuralmedbench.records.items import is_headline
+from neuralmedbench.records.items import Item, is_headline
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.llm.model_grading import NO_ANSWER
-from neuralmedbench.tables.outcomes import FULL, headline
+from neuralmedbench.tables.answers import Samples, gather_answers
+from neuralmedbench.tables.outcomes import FULL, Key, headline
 from neuralmedbench.tables.readiness import (
     AFTER,
     JUDGES,
     NOT_MET,
     WHOLE,
-    Judge,
     Member,
     ModelAnswers,
     answers_of,
@@ -36,13 +36,13 @@ from neuralmedbench.tables.readiness import (
     model_rows,
     when_stated,
 )
-from neuralmedbench.tables.stored_runs import scores_by_item
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 APPROVE, CONDITIONAL, REVIEW, REJECT = "approve", "conditional", "review", "reject"
 NO_EVENT = frozenset({"max_wrong_side", "max_confident_errors"})
 """Kinds of error that an answer can only make by stating something: one that does not state it has no such error."""
 MOST_CASES = 10
+IN_USE, NEW = "in use", "new"
 UNANSWERED = frozenset(NO_ANSWER.format(state) for state in (ResponseState.FAILED, ResponseState.OVER_BUDGET))
 """Why a grade is missing that can be asked for again."""
 NO_MARGIN = "config/readiness.yaml: `update` states no margin; thresholds belong to the site: docs/readiness.md explains them"
@@ -256,9 +256,11 @@ def read_pair(study: Study, model: str, today: datetime.date) -> UpdatePair:
     old, new = answers_of(study, benchmark, model, earlier=True), answers_of(study, benchmark, model)
     keys = [margin[:2] for margin in update.margins]
     keys += [(group, kind) for group, kinds in update.alarms.items() for kind, limit in kinds.items() if limit is not None]
-    sides = [scores_by_item(headline(rows)) for rows in (benchmark.earlier[model], benchmark.scores[model])]
+    items = sorted((row for row in benchmark.items if row.item_id in old.gold), key=lambda row: row.item_id)
+    frame = gather_answers(items, {IN_USE: benchmark.earlier[model], NEW: benchmark.scores[model]})
+    sides = (old, frame.of(Key(IN_USE))), (new, frame.of(Key(NEW)))
     pairs: dict[tuple[str, str], PairedPatients] = {
-        key: pair_patients((old, new), sides, members[key[0]], key[1]) for key in dict.fromkeys(keys)
+        key: pair_patients(items, sides, members[key[0]], key[1]) for key in dict.fromkeys(keys)
     }
     stated = when_stated(study.readiness, benchmark.responses[model])
     days = sorted({row.called_on for row in benchmark.responses[model] if is_headline(row)} - {""})
@@ -309,17 +311,15 @@ def _unanswered(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator
             yield f"There are no answers of {name} to {benchmark.name}. Raise `revision` in config/models/{model}.yaml after an update, and run the workflow."
 
 
-def pair_patients(
-    answers: tuple[ModelAnswers, ModelAnswers], sides: Sequence[Mapping[str, list[Score]]], member: Member, kind: str
-) -> PairedPatients:
+def pair_patients(items: Sequence[Item], sides: Sequence[tuple[ModelAnswers, Samples]], member: Member, kind: str) -> PairedPatients:
     """Compare the shares of bad answers of each patient under two revisions.
 
     Parameters
     ----------
-    answers : tuple of ModelAnswers
-        Of the revision in use and of the new one.
-    sides : sequence of dict
-        Their scores by item, missing answers included.
+    items : sequence of Item
+        The items with a reference.
+    sides : sequence of (ModelAnswers, Samples)
+        The answers of the revision in use and of the new one, in the frame with missing ones.
     member : callable
         Whether a diagnosis belongs to the group.
     kind : str
@@ -331,48 +331,42 @@ def pair_patients(
         Over the items of the group that the revision in use was asked, and that either of the two revisions could be judged on. Every item of
         a patient counts the same, and every patient.
     """
-    judge, gold = JUDGES[kind], answers[0].gold
+    gold = sides[0][0].gold
+    of_group = np.array([member(gold[item.item_id].answer) for item in items])
+    bad, known = zip(*(_judged(samples, kind, answers) for answers, samples in sides), strict=True)
+    asked = [samples.number() for _, samples in sides]
+    eligible = of_group & sides[0][1].asked & (known[0] + known[1] > 0)
+    complete = sides[0][1].answered & sides[1][1].answered
+    if kind not in NO_EVENT:
+        complete &= (known[0] == asked[0]) & (known[1] == asked[1])
     shares: dict[str, list[tuple[float, float]]] = defaultdict(list)
     appeared: dict[str, list[str]] = defaultdict(list)
     vanished: dict[str, list[str]] = defaultdict(list)
-    eligible = unpaired = 0
-    for item in sorted(sides[0]):
-        if item not in gold or not member(gold[item].answer):
-            continue
-        rows = [side.get(item, []) for side in sides]
-        verdicts = [_bad(own, kind, judge, side) for own, side in zip(rows, answers, strict=True)]
-        known = [[bad for bad in side if bad is not None] for side in verdicts]
-        if not any(known):
-            continue
-        eligible += 1
-        if kind in NO_EVENT:
-            known = [[bool(bad) for bad in side] for side in verdicts]
-        complete = all(own and len(side) == len(own) for own, side in zip(rows, known, strict=True))
-        if not complete or any(row.missing for own in rows for row in own):
-            unpaired += 1
-            continue
-        before, after = known
-        first = rows[0][0]
-        shares[first.patient_id].append((sum(before) / len(before), sum(after) / len(after)))
-        if any(after) is not any(before):
-            (appeared if any(after) else vanished)[first.patient_id].append(first.case_id)
+    for place in np.flatnonzero(eligible & complete).tolist():
+        item, (before, after) = items[place], [int(side[place]) for side in bad]
+        shares[item.patient_id].append((before / int(asked[0][place]), after / int(asked[1][place])))
+        if (after > 0) is not (before > 0):
+            (appeared if after else vanished)[item.patient_id].append(item.case_id)
     means = {patient: np.mean(values, axis=0) for patient, values in sorted(shares.items())}
     old, new = np.mean(list(means.values()), axis=0) if means else (0.0, 0.0)
     return PairedPatients(
         gaps={patient: float(after - before) for patient, (before, after) in means.items()},
         old=float(old),
         new=float(new),
-        eligible=eligible,
-        unpaired=unpaired,
+        eligible=int(eligible.sum()),
+        unpaired=int((eligible & ~complete).sum()),
         appeared=dict(appeared),
         vanished=dict(vanished),
     )
 
 
-def _bad(rows: Iterable[Score], kind: str, judge: Judge, answers: ModelAnswers) -> list[bool | None]:
-    """Judge the answers of an item: True for a bad one, None where it has no verdict."""
-    found = [None if row.missing else judge(row, answers) for row in rows]
-    return [verdict if verdict is None else verdict is not kind.startswith("min_") for verdict in found]
+def _judged(samples: Samples, kind: str, answers: ModelAnswers) -> tuple[Ints, Ints]:
+    """Count the bad answers to each item, and those with a verdict; shape (items,)."""
+    verdicts = [None if row is None or row.missing else JUDGES[kind](row, answers) for row in samples.scores]
+    good = kind.startswith("min_")
+    known = np.array([verdict is not None for verdict in verdicts], dtype=bool)
+    bad = known & np.array([verdict is not good for verdict in verdicts], dtype=bool)
+    return samples.number(bad), samples.number(known)
 
 
 def _reservations(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member], stated: str) -> Iterator[str]:
