@@ -130,7 +130,7 @@ class Table:
         The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of the files of `SHAPES`.
     row : type
         Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, which may
-        have contrasts, too; `CountRow` a topic of counts.
+        have contrasts and counts, too; `CountRow` a topic of counts.
     rows : callable
         Makes the rows.
     suppression : Suppression or None

@@ -55,7 +55,7 @@ from neuralmedbench.tables.first_screen import badges, notes, sentences, title_a
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -65,8 +65,7 @@ TABLES: tuple[Table, ...] = (
     families.TABLE,
     rates.RATES_TABLE,
     accuracy.ACCURACY,
-    accuracy.PREDICTIVE_VALUES,
-    accuracy.CONFUSION,
+    accuracy.READINGS,
     urgency.TABLE,
     contrasts.ARMS,
     degradation.TABLE,
@@ -96,12 +95,9 @@ TABLES: tuple[Table, ...] = (
     reasoning.REASONING,
     juries.TABLE,
     cohort.CASE_FLOW,
-    cohort.FILE_FLOW,
     cohort.CASES,
-    deid_audit.DEID_AUDIT,
-    deid_audit.DEIDENTIFICATION,
+    deid_audit.TABLE,
     cohort.COHORT,
-    calls.EFFICIENCY,
     cost.TABLE,
     calls.DESTINATIONS,
     contrasts.READERS,
@@ -112,9 +108,8 @@ TABLES: tuple[Table, ...] = (
     revisions.REVISIONS,
     claims.TABLE,
     measures.GROUNDING,
-    measures.BLIND_ITEMS,
-    item_analysis.ITEM_ANALYSIS,
-    item_analysis.CASE_PLAN,
+    item_analysis.ITEMS,
+    item_analysis.PLAN,
 )
 
 
@@ -167,12 +162,12 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
     if name not in SHAPES:
         return tables[name]
     topics = [table for table in TABLES if table.is_topic]
-    return [row for table in topics for row in tables[table.name] if _shape_of(table, row) is SHAPES[name]]
+    return [row for table in topics for row in tables[table.name] if _shape_of(row) is SHAPES[name]]
 
 
-def _shape_of(table: Table, row: Cells) -> type[ResultRow]:
-    """Return the shape of a row of a topic; a hidden row has its keys alone."""
-    return ContrastRow if "other_arm" in row else table.row
+def _shape_of(row: Cells) -> type[ResultRow]:
+    """Return the shape of a row of a topic by its keys, which a hidden row has, too."""
+    return ContrastRow if "other_arm" in row else MeasureRow if "source" in row else CountRow
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:
