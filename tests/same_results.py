@@ -99,7 +99,7 @@ def _page(text: str, folder: Path) -> str:
     text = re.sub(r'<section id="provenance".*?</section>', "", text, flags=re.DOTALL)
     text = re.sub(r"(<span>Code</span>) [^<]*", r"\1", text)
     clock: set[str] = set()
-    for table in (folder / "results").rglob("efficiency.csv"):
+    for table in (folder / "results").rglob("costs.csv"):
         with table.open(encoding="utf-8", newline="") as file:
             clock |= {row[name] for row in csv.DictReader(file) for name in CLOCK if row.get(name)}
     for value in sorted(clock):

@@ -128,7 +128,7 @@ def test_what_a_cluster_makes_is_what_one_machine_makes(cluster: Cluster, one_ma
     parts = ("data/deidentified/demo-tiny", "data/slices/demo-tiny", "results/test/tables", "results/test/figures")
     files = [path for part in parts for path in (one_machine / part).rglob("*") if path.is_file()]
     files.append(one_machine / "results/test/scores/demo-tiny/image.parquet")
-    names = sorted(str(path.relative_to(one_machine)) for path in files if path.name not in {"efficiency.csv", "destinations.csv"})
+    names = sorted(str(path.relative_to(one_machine)) for path in files if path.name not in {"costs.csv", "destinations.csv"})
     assert len(names) > 100
     assert [name for name in names if (cluster.folder / name).read_bytes() != (one_machine / name).read_bytes()] == []
 

@@ -68,12 +68,12 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     assert_as_written("revision", folder / "results/test")
     assert rows["demo-tiny", "text", "leader"]["excess"]["p_value"] == "1.000000"
     assert rows["demo-tiny", "text", "passed"]["pass1_difference"]["difference"] == "0.000000"
-    untouched = set(tables) - {f"{name}.csv" for name in SHAPES} - {"leaderboard.csv", "efficiency.csv", "destinations.csv"}
+    untouched = set(tables) - {f"{name}.csv" for name in SHAPES} - {"leaderboard.csv", "costs.csv", "destinations.csv"}
     assert {name for name in untouched if (folder / "results" / "test" / "tables" / name).read_bytes() != tables[name]} == set()
     page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
     assert "gives the answers of the one before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
 
-    assert {row["requests"] for row in table(folder, "efficiency") if row["model"] == "text"} == {"24", "44"}
+    assert {row["requests"] for row in table(folder, "costs") if (row["model"], row["arm"]) == ("text", "all")} == {"24", "44"}
     for benchmark in BENCHMARKS:
         entries = read_ledger(folder / "data" / "ledger" / benchmark / "text.jsonl").values()
         assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24}

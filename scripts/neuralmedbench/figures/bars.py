@@ -242,6 +242,11 @@ STEPS = {"refused_import": "refused by the import", "quarantined_picture": "pict
 """Labels of the steps of questions."""
 
 
+def keep_case_flow(rows: list[Row]) -> list[Row]:
+    """Keep cases, pictures and questions."""
+    return [row for row in rows if row["unit"] not in ("file", "series")]
+
+
 def draw_case_flow(rows: list[Row]) -> Any:
     """Draw the numbers of cases (or pictures, or questions) listed, left out at each step, and used (from case_flow.csv)."""
     flows = {name: groups(part, "step") for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()}

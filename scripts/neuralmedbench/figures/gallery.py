@@ -19,6 +19,7 @@ from neuralmedbench.figures.bars import (
     draw_decomposition,
     draw_errors,
     draw_funnel,
+    keep_case_flow,
     keep_errors,
 )
 from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
@@ -281,14 +282,14 @@ FIGURES = {
         describe_trust,
     ),
     "cost": Figure(
-        "cost",
+        "costs",
         "Cost and pass@1",
         "No model of this run has a price in its yaml or reports its tokens, so there is no cost to weigh against pass@1.",
         keep_cost,
         draw_cost,
         describe_cost,
     ),
-    "case_flow": Figure("case_flow", "Case flow", "No benchmark lists a case.", list, draw_case_flow, describe_case_flow),
+    "case_flow": Figure("case_flow", "Case flow", "No benchmark lists a case.", keep_case_flow, draw_case_flow, describe_case_flow),
 }
 
 

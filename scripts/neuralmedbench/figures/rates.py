@@ -269,11 +269,11 @@ def describe_axes(rows: list[Row]) -> str:
 
 PRICE, TOKENS = "usd_per_item", "completion_tokens_per_item"
 SPENT = {TOKENS: "tokens out for one answer, thoughts included, log scale", PRICE: "USD for one answer, log scale"}
-"""What an answer takes, by column of cost.csv, with the words of its axis."""
+"""What an answer takes, by column of costs.csv, with the words of its axis."""
 
 
 def keep_cost(rows: list[Row]) -> list[Row]:
-    """Keep rows with pass@1; none if no row has tokens or a price."""
+    """Keep rows with pass@1, which are of the scored answers; none if no row has tokens or a price."""
     rows = having(rows, "pass1")
     return rows if _drawn(rows) else []
 
@@ -287,7 +287,7 @@ def _spent(row: Row, name: str) -> float:
 
 
 def draw_cost(rows: list[Row]) -> Any:
-    """Draw pass@1 over the tokens and over the price of one answer (from cost.csv).
+    """Draw pass@1 over the tokens and over the price of one answer (from costs.csv).
 
     Dashed: the Pareto frontier of prices. A line joins the settings of one id, such as efforts of thinking.
     """

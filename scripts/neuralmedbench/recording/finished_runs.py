@@ -23,10 +23,10 @@ from neuralmedbench.files.tables import unguard_cell
 from neuralmedbench.recording.metadata import METADATA, record_name
 from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.responses import MISSING_STATES
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.results import ALL_ARMS, COLUMNS
 from neuralmedbench.records.words import counted
 
-OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
+OF_ALL_ARMS = frozenset({"destinations", "graders"})
 """Tables whose rows count the answers of all arms together."""
 
 
@@ -62,8 +62,8 @@ class TableCell:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Arms whose answers are in the row; empty for a table that counts all arms."""
-        if self.table in OF_ALL_ARMS:
+        """Arms whose answers are in the row; empty for a row that counts all arms."""
+        if self.table in OF_ALL_ARMS or self.row.get("arm") == ALL_ARMS:
             return ()
         # a row compares both arms, but has no column for them
         if self.table == "decomposition":
@@ -75,7 +75,7 @@ class TableCell:
 
     @property
     def conditions(self) -> list[tuple[str, str]] | None:
-        """Arms and strategies whose answers are in the row; None for a table that counts all arms."""
+        """Arms and strategies whose answers are in the row; None for a row that counts all arms."""
         if not self.arms:
             return None
         second = self.row.get("other_arm")

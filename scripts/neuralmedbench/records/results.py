@@ -81,6 +81,9 @@ PASS1_PATIENTS = "pass1_patients"
 RANKING = (PASS1_PATIENTS, "pass1_patients_low", "pass1_patients_high")
 """Columns of the number that ranks and its interval."""
 
+ALL_ARMS = "all"
+"""In the column `arm` of `costs.csv`: all requests to a model, whatever their arm."""
+
 BOUNDS = ("worst_case", "best_case")
 """Columns with the two rates if all missing answers had failed, and had passed: in place of a rate that missing answers leave open."""
 

@@ -18,7 +18,7 @@ from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import GREY, groups
-from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure
+from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -247,7 +247,7 @@ def incomplete_line(source: PageSource) -> str:
     """Return one line on missing responses, for the person who runs the pipeline."""
     # answers of readers are never requested again: a reader answers only the questions of a round
     readers = {row["model"] for row in source.tables["leaderboard"] if row["reader"]}
-    rows = [row for row in source.tables["efficiency"] if row["model"] not in readers]
+    rows = [row for row in source.tables["costs"] if row["arm"] == ALL_ARMS and row["model"] not in readers]
     requests, answered = (sum(int(row[name]) for row in rows) for name in ("requests", "answered"))
     if requests == answered:
         return f"all {requests:,} responses are complete"

@@ -1,4 +1,4 @@
-"""Costs of the calls, and data that left the machine: `efficiency.csv` and `destinations.csv`."""
+"""Data that left the machine: `destinations.csv`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.informant import INFORMANT
-from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, SentCall, distinct_calls, served_by, total_of
+from neuralmedbench.records.responses import PARTS, SentCall, distinct_calls, total_of
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table, of_study
@@ -25,64 +23,6 @@ GRADER = "grader "
 """Prefix of a grader's name in lists of models."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EfficiencyRow(ModelRow):
-    """The calls of one model on one benchmark; USD, seconds."""
-
-    requests: int | None = None
-    answered: int | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    image_tokens: int | None = None
-    service_tiers: str | None = None
-    latency_median_s: float | None = None
-    latency_p90_s: float | None = None
-    cost_usd: float | None = None
-    attempts: int | None = None
-    first_called_on: str | None = None
-    last_called_on: str | None = None
-    served_models: int | None = None
-    fingerprints: int | None = None
-
-
-def efficiency_rows(study: Study) -> list[EfficiencyRow]:
-    """Rows of `efficiency.csv`; only this table and `destinations.csv` hold latency, attempts or dates.
-
-    `requests` are the expected answers. Tokens, cost and `attempts` (HTTP requests) count a call once, however many answers share it.
-    """
-    return [
-        EfficiencyRow(benchmark=name, model=model, **_efficiency(responses))
-        for name, benchmark in study.benchmarks.items()
-        for model, responses in benchmark.responses.items()
-    ]
-
-
-def _efficiency(responses: list[Response]) -> Cells:
-    latencies = [row.latency_s for row in responses if row.latency_s is not None]
-    calls = distinct_calls(responses)
-    costs = [call.cost_usd for call in calls if call.cost_usd is not None]
-    dates = sorted({row.called_on for row in responses} - {""})
-    served = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
-    return {
-        "requests": len(responses),
-        "answered": sum(row.state not in MISSING_STATES for row in responses),
-        "prompt_tokens": _total([call.prompt_tokens for call in calls]),
-        "completion_tokens": _total([call.completion_tokens for call in calls]),
-        **usage_cells(calls),
-        "latency_median_s": float(np.median(latencies)) if latencies else None,
-        "latency_p90_s": float(np.quantile(latencies, 0.9)) if latencies else None,
-        "cost_usd": float(sum(costs)) if costs else None,
-        "attempts": sum(call.requests for call in calls),
-        "first_called_on": dates[0] if dates else None,
-        "last_called_on": dates[-1] if dates else None,
-        "served_models": len({one.name for one in served}),
-        "fingerprints": len(served),
-    }
-
-
 def usage_cells(calls: Sequence[SentCall]) -> Cells:
     """Return the parts of the tokens of some calls that providers report, and the service tiers that they name."""
     parts = {name: total_of(calls, name) for name in PARTS}
@@ -91,7 +31,8 @@ def usage_cells(calls: Sequence[SentCall]) -> Cells:
     return {**parts, "cache_write_tokens": sum(written) if written else None, "service_tiers": "; ".join(tiers) or None}
 
 
-def _total(numbers: list[int | None]) -> int | None:
+def sum_of_known(numbers: list[int | None]) -> int | None:
+    """Return the sum of the numbers that are known; None if none is."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
@@ -182,8 +123,8 @@ def _row(benchmark: str, who: str, place: str, sent: list[SentCall]) -> Destinat
         calls=sum(one.requests for one in sent),
         pictures=sum(one.pictures * one.requests for one in sent),
         characters=sum(one.characters * one.requests for one in sent),
-        prompt_tokens=_total([one.prompt_tokens for one in sent]),
-        completion_tokens=_total([one.completion_tokens for one in sent]),
+        prompt_tokens=sum_of_known([one.prompt_tokens for one in sent]),
+        completion_tokens=sum_of_known([one.completion_tokens for one in sent]),
         cost_usd=float(sum(costs)) if costs else None,
         first_called_on=days[0] if days else None,
         last_called_on=days[-1] if days else None,
@@ -212,29 +153,6 @@ def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
         f"{calls}, {counted(pictures, 'picture')}" if pictures else calls,
     )
 
-
-def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise what was paid, as far as prices are known."""
-    rows = tables["efficiency"]
-    requests = counted(sum(row["requests"] or 0 for row in rows), "request")
-    paid = [row for row in rows if row["cost_usd"] is not None]
-    priced = len({row["model"] for row in paid})
-    models = counted(len({row["model"] for row in rows}), "model")
-    text = (
-        f"{sum(row['cost_usd'] for row in paid):,.2f} USD by the prices of {priced} of {models}."
-        if paid
-        else "No price is known for a model of this run."
-    )
-    return Takeaway(text, f"{requests} to {models}")
-
-
-EFFICIENCY = Table(
-    name="efficiency",
-    row=EfficiencyRow,
-    rows=of_study(efficiency_rows),
-    suppression=None,
-    takeaways={"cost": cost_takeaway},
-)
 
 DESTINATIONS = Table(
     name="destinations",

@@ -1,4 +1,4 @@
-"""Cases, questions and files from listed to used, and the composition of the cohort: `case_flow.csv`, `file_flow.csv`, `cases.csv`, `cohort.csv`."""
+"""Cases, questions and files from listed to used, and the composition of the cohort: `case_flow.csv`, `cases.csv`, topic `cohort`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
-from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, CountRow, ResultRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, case_noun, cluster_of, whole_size
 
@@ -28,42 +29,53 @@ NOT_RECORDED = "not recorded"
 QUESTION_STEPS = ("refused_import", "quarantined_picture", "example")
 
 
+WHOLE = ("case", "picture")
+"""Units of which a benchmark has one or the other; questions, files and series are counted beside them."""
+
 Fate = tuple[str, str, str, int, int]
 """Unit (file or series), step, reason, count, and the number of the case."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFlowRow(ResultRow):
-    """Number of cases, pictures or questions that stopped at one step for one reason."""
+    """Number of cases, pictures, questions, raw files or series that stopped at one step for one reason.
+
+    `cases` counts the cases (or pictures) of files and series; of another unit it is `n`.
+    """
 
     benchmark: str
     unit: str | None = None
     step: str
     reason: str | None = None
     n: int | None = None
+    cases: int | None = None
 
 
 def case_flow_rows(study: Study) -> list[CaseFlowRow]:
-    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then the same for questions.
+    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions, files, series.
 
     Questions of an imported data set are refused by the import, left out because one of their pictures was quarantined
-    (`quarantined_picture`, with the picture's reason), kept as an example, or used.
+    (`quarantined_picture`, with the picture's reason), kept as an example, or used. Of the cases that were read, every raw file is
+    `set_aside` (by ingest, with the reason), `quarantined_<stage>` (with its case) or `used`; every picture is a file. Series that a later
+    stage left out of a case that is used have separate rows: their files count as used.
     """
-    rows: list[CaseFlowRow] = []
+    rows: list[Cells] = []
     for name, benchmark in study.benchmarks.items():
         unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
-        rows += [CaseFlowRow(benchmark=name, unit=unit, **row) for row in _flow(_fates(benchmark))]
+        flow = _flow(unit, _fates(benchmark))
         if benchmark.questions:
-            rows += [CaseFlowRow(benchmark=name, unit="question", **row) for row in _flow(benchmark.questions)]
-    return rows
+            flow += _flow("question", benchmark.questions)
+        rows += [{"benchmark": name, **row} for row in [*flow, *_file_flow(benchmark)]]
+    return [CaseFlowRow(**row) for row in rows]
 
 
-def _flow(fates: Sequence[tuple[str, str]]) -> list[Cells]:
-    rows: list[Cells] = [{"step": "listed", "reason": "", "n": len(fates)}]
+def _flow(unit: str, fates: Sequence[tuple[str, str]]) -> list[Cells]:
+    counts = [("listed", "", len(fates))]
     for step in ("excluded", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), *QUESTION_STEPS):
         reasons = Counter(reason for found, reason in fates if found == step)
-        rows += [{"step": step, "reason": reason, "n": number} for reason, number in sorted(reasons.items())]
-    return [*rows, {"step": "used", "reason": "", "n": sum(step == "used" for step, _ in fates)}]
+        counts += [(step, reason, number) for reason, number in sorted(reasons.items())]
+    counts.append(("used", "", sum(step == "used" for step, _ in fates)))
+    return [{"unit": unit, "step": step, "reason": reason, "n": number, "cases": number} for step, reason, number in counts]
 
 
 def _fates(benchmark: BenchmarkStudy) -> list[tuple[str, str]]:
@@ -80,36 +92,16 @@ def _step(case: dict[str, Any]) -> str:
     return "used" if case["state"] == State.OK else f"quarantined_{case['quarantined_by']}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileFlowRow(ResultRow):
-    """Number of raw files or series that stopped at one step for one reason."""
-
-    benchmark: str
-    unit: str | None = None
-    step: str
-    reason: str | None = None
-    n: int | None = None
-    cases: int | None = None
-
-
-def file_flow_rows(study: Study) -> list[FileFlowRow]:
-    """Rows of `file_flow.csv`: the outcome of every raw file of the cases that were read, and series that were left out later.
-
-    Files are `listed` = `set_aside` (by ingest, with the reason) + `quarantined_<stage>` (with their case) + `used`; every picture is a
-    file. Series that a later stage left out of a case that is used have separate rows: their files count as used.
-    """
-    rows: list[FileFlowRow] = []
-    for name, benchmark in study.benchmarks.items():
-        if benchmark.config.has_cases:
-            found = [*_files_of_cases(benchmark), *_series_left_out(benchmark)]
-        elif benchmark.config.kind is Kind.PICTURES:
-            found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
-        else:
-            continue
-        # every file is listed once, with any outcome
-        listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
-        rows += [FileFlowRow(benchmark=name, **row) for row in _sum_fates([*listed, *found])]
-    return rows
+def _file_flow(benchmark: BenchmarkStudy) -> list[Cells]:
+    if benchmark.config.has_cases:
+        found = [*_files_of_cases(benchmark), *_series_left_out(benchmark)]
+    elif benchmark.config.kind is Kind.PICTURES:
+        found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
+    else:
+        return []
+    # every file is listed once, with any outcome
+    listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
+    return _sum_fates([*listed, *found])
 
 
 def _files_of_cases(benchmark: BenchmarkStudy) -> Iterator[Fate]:
@@ -126,7 +118,7 @@ def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
 
 
 def _sum_fates(fates: Iterable[Fate]) -> list[Cells]:
-    """Sum equal outcomes, in the order of the stages; `cases` counts the cases (or pictures) that they belong to."""
+    """Sum equal outcomes, in the order of the stages."""
     # stages in the order of the data, `used` last
     order = {
         step: place for place, step in enumerate(("listed", "set_aside", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), "used"))
@@ -145,7 +137,7 @@ def _sum_fates(fates: Iterable[Fate]) -> list[Cells]:
 
 def flow_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many of the listed cases are used."""
-    rows = [row for row in tables["case_flow"] if row["unit"] != "question"]
+    rows = [row for row in tables["case_flow"] if row["unit"] in WHOLE]
     parts = []
     for name in study.benchmarks:
         counts = {step: sum(row["n"] for row in rows if (row["benchmark"], row["step"]) == (name, step)) for step in ("listed", "used")}
@@ -160,14 +152,6 @@ CASE_FLOW = Table(
     name="case_flow",
     row=CaseFlowRow,
     rows=of_study(case_flow_rows),
-    suppression=Suppression("benchmark unit step", mark="n", patients="n", group=grouped_by("benchmark unit"), says="reason"),
-    takeaways={"flow": flow_takeaway},
-)
-
-FILE_FLOW = Table(
-    name="file_flow",
-    row=FileFlowRow,
-    rows=of_study(file_flow_rows),
     suppression=Suppression(
         "benchmark unit step",
         mark="cases",
@@ -176,6 +160,7 @@ FILE_FLOW = Table(
         says="reason",
         always="cases",
     ),
+    takeaways={"flow": flow_takeaway},
 )
 
 
@@ -220,22 +205,20 @@ def case_rows(study: Study) -> list[CaseStateRow]:
     return [CaseStateRow(**row) for row in rows]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CohortRow(ResultRow):
-    """Number of items, and of patients, with one value of one variable."""
+def _people(benchmark: BenchmarkStudy) -> dict[str, dict[str, str]]:
+    return {item.case_id: demographics(benchmark.participants.get(item.case_id, Participant())) for item in benchmark.items}
 
-    benchmark: str
-    variable: str
-    value: str | None = None
-    n: int | None = None
-    n_patients: int | None = None
+
+def recorded_demographics(benchmark: BenchmarkStudy) -> list[str]:
+    """Return those of `DEMOGRAPHICS` that are recorded of any case."""
+    people = _people(benchmark).values()
+    return [name for name in DEMOGRAPHICS if any(person[name] for person in people)]
 
 
 def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
-    """Yield the variables of `cohort.csv` with their values and the items that have them; age, sex and scanner where any is recorded."""
+    """Yield the variables of the cohort with their values and the items that have them; age, sex and scanner where any is recorded."""
     answers = {gold.item_id: gold.answer for gold in benchmark.gold}
-    people = {item.case_id: demographics(benchmark.participants.get(item.case_id, Participant())) for item in benchmark.items}
-    recorded = [name for name in DEMOGRAPHICS if any(person[name] for person in people.values())]
+    people, recorded = _people(benchmark), recorded_demographics(benchmark)
     for item in benchmark.items:
         yield "level", str(item.level), item
         yield "family", str(item.family), item
@@ -247,19 +230,18 @@ def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
             yield name, people[item.case_id][name] or NOT_RECORDED, item
 
 
-def cohort_rows(study: Study) -> list[CohortRow]:
-    """Rows of `cohort.csv`: items and patients by level, family, diagnosis, sequence, age, sex, scanner and field strength."""
+def cohort_rows(study: Study) -> list[CountRow]:
+    """Count items, and their patients, by level, family, diagnosis, sequence, age, sex, scanner and field strength; of no model."""
     rows = []
-    for name, benchmark in study.benchmarks.items():
-        found: dict[str, dict[str, list[Item]]] = {}
+    for benchmark in study.benchmarks.values():
+        groups: dict[str, dict[str, list[Item]]] = {}
         for variable, value, item in cohort_values(benchmark):
-            found.setdefault(variable, {}).setdefault(value, []).append(item)
-        order = ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS)
-        rows += [
-            CohortRow(benchmark=name, variable=variable, value=value, n=len(items), n_patients=len({item.patient_id for item in items}))
-            for variable in order
-            for value, items in sorted(found.get(variable, {}).items())
-        ]
+            groups.setdefault(variable, {}).setdefault(value, []).append(item)
+        made = ModelRows("cohort", study, benchmark, "")
+        for variable in ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS):
+            for value, items in sorted(groups.get(variable, {}).items()):
+                cells = {"slice": variable, "value_of_slice": value, "n_patients": len({item.patient_id for item in items})}
+                rows.append(made.count("items", len(items), len(benchmark.items), **cells))
     return rows
 
 
@@ -330,8 +312,7 @@ def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Name what is recorded of patients and scanners."""
     parts, sizes = [], []
     for name, benchmark in study.benchmarks.items():
-        variables = {row["variable"] for row in tables["cohort"] if row["benchmark"] == name}
-        recorded = [spaced(variable) for variable in DEMOGRAPHICS if variable in variables]
+        recorded = [spaced(variable) for variable in recorded_demographics(benchmark)]
         parts.append(
             (
                 name,
@@ -354,13 +335,8 @@ CASES = Table(
 
 COHORT = Table(
     name="cohort",
-    row=CohortRow,
+    row=CountRow,
     rows=of_study(cohort_rows),
-    suppression=Suppression(
-        "benchmark variable value",
-        mark="n",
-        patients="",
-        labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['variable']}", row["value"])],
-    ),
+    suppression=Suppression(NUMBER, labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])]),
     takeaways={"cohort": cohort_takeaway, "demographics": demographics_takeaway},
 )

@@ -1,4 +1,4 @@
-"""Cost per answer and per right answer, of the scored answers only: `cost.csv`."""
+"""Requests, tokens, seconds and money: of all arms, and of the scored answers for each answer and each right one: `costs.csv`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from neuralmedbench.config.model import ModelConfig, families
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
 from neuralmedbench.records.items import is_headline
-from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, total_of
-from neuralmedbench.records.results import PASS1
-from neuralmedbench.records.words import listing
-from neuralmedbench.tables.calls import usage_cells
+from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, served_by, total_of
+from neuralmedbench.records.results import ALL_ARMS, PASS1
+from neuralmedbench.records.words import counted, listing
+from neuralmedbench.tables.calls import sum_of_known, usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
-from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ModelRow
+from neuralmedbench.tables.outcomes import FULL, Key
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway
 
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow(ModelRow):
-    """One model on one benchmark; USD as text with nine decimals, because an answer may cost less than a millionth of a dollar."""
+    """All requests to one model on one benchmark (arm `all`), or its scored answers (arm full, strategy direct).
 
+    USD are text with nine decimals, because an answer may cost less than a millionth of a dollar.
+    """
+
+    arm: str
     title: str | None = None
     shared_id: str | None = None
     pass1: float | None = None
@@ -34,7 +41,8 @@ class CostRow(ModelRow):
     pass1_high: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
-    answers: int | None = None
+    requests: int | None = None
+    answered: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     completion_tokens_per_item: float | None = None
@@ -49,17 +57,61 @@ class CostRow(ModelRow):
     priced_on: str | None = None
     on_frontier: bool | None = None
     note: str | None = None
+    latency_median_s: float | None = None
+    latency_p90_s: float | None = None
+    attempts: int | None = None
+    first_called_on: str | None = None
+    last_called_on: str | None = None
+    served_models: int | None = None
+    fingerprints: int | None = None
+
+
+def request_rows(study: Study) -> list[CostRow]:
+    """Rows of the arm `all`: only they and `destinations.csv` hold latency, attempts or dates.
+
+    `requests` are the expected answers. Tokens, cost and `attempts` (HTTP requests) count a call once, however many answers share it.
+    """
+    return [
+        _cost_row({"benchmark": name, "model": model, "arm": ALL_ARMS} | _requests(responses))
+        for name, benchmark in study.benchmarks.items()
+        for model, responses in benchmark.responses.items()
+    ]
+
+
+def _cost_row(cells: Cells) -> CostRow:
+    return CostRow(**(cells | {name: f"{cells[name]:.9f}" for name in MONEY if cells.get(name) is not None}))
+
+
+def _requests(responses: list[Response]) -> Cells:
+    latencies = [row.latency_s for row in responses if row.latency_s is not None]
+    calls = distinct_calls(responses)
+    costs = [call.cost_usd for call in calls if call.cost_usd is not None]
+    dates = sorted({row.called_on for row in responses} - {""})
+    served = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+    return {
+        "requests": len(responses),
+        "answered": sum(row.state not in MISSING_STATES for row in responses),
+        "prompt_tokens": sum_of_known([call.prompt_tokens for call in calls]),
+        "completion_tokens": sum_of_known([call.completion_tokens for call in calls]),
+        **usage_cells(calls),
+        "latency_median_s": float(np.median(latencies)) if latencies else None,
+        "latency_p90_s": float(np.quantile(latencies, 0.9)) if latencies else None,
+        "cost_usd": float(sum(costs)) if costs else None,
+        "attempts": sum(call.requests for call in calls),
+        "first_called_on": dates[0] if dates else None,
+        "last_called_on": dates[-1] if dates else None,
+        "served_models": len({one.name for one in served}),
+        "fingerprints": len(served),
+    }
 
 
 def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:
-    """Rows of `cost.csv`; a call that several answers share counts once.
+    """Rows of the arm full: the answers under the strategy direct whose items have a reference; a call that several answers share counts once.
 
-    One row per benchmark and model, of the answers under the arm full and the strategy direct whose items have a reference. Costs are by
-    the price list in the model's YAML, in USD, without calls that failed or were repeated; they are empty without a
+    Costs are by the price list in the model's YAML, in USD, without calls that failed or were repeated; they are empty without a
     price or if the tokens of any answer are not known. `shared_id`: the id, where other models of the run ask it with other settings, such
     as efforts of thinking. `on_frontier`: among the models with a rank and a price, none that costs at most
     as much is better, and none that is at least as good costs less. (Our rule.)
-    Latency is left out, as it changes between runs of the same code.
     """
     board = {(row["benchmark"], row["model"]): row for row in leaderboard}
     rows, shared = [], families(study.models.values())
@@ -67,17 +119,14 @@ def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[Co
         models = [model for model in study.models if model not in study.readers]
         found = [_row(benchmark, model, study.models[model], board[name, model], study.settings.max_missing_fraction) for model in models]
         rows += _with_frontier(found, {model for model in models if board[name, model].get("rank") is not None})
-    return [
-        CostRow(shared_id=shared.get(row["model"]), **(row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None}))
-        for row in rows
-    ]
+    return [_cost_row(row | {"shared_id": shared.get(row["model"])}) for row in rows]
 
 
 def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Mapping[str, Any], most_missing: float) -> Cells:
     scored = {item.item_id for item in benchmark.outcomes.items}
     answers = [row for row in benchmark.responses[model] if _counts(row, scored)]
-    row: Cells = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
-    row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
+    row: Cells = {"benchmark": benchmark.name, "model": model, "arm": FULL, "title": config.title} | {name: placed[name] for name in PASS1}
+    row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answered": len(answers)}
     calls = [call for call in distinct_calls(answers) if call.answered]
     row |= {name: total_of(calls, name) for name in ("prompt_tokens", "completion_tokens")} | usage_cells(calls)
     if row["completion_tokens"] is not None and answers:
@@ -140,9 +189,26 @@ def _beats(one: Cells, other: Cells) -> bool:
     return min(ahead) >= 0 and max(ahead) > 0
 
 
+def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Summarise what was paid, as far as prices are known."""
+    rows = [row for row in tables["costs"] if row["arm"] == ALL_ARMS]
+    requests = counted(sum(row["requests"] or 0 for row in rows), "request")
+    paid = [row for row in rows if row["cost_usd"] is not None]
+    priced = len({row["model"] for row in paid})
+    models = counted(len({row["model"] for row in rows}), "model")
+    text = (
+        f"{sum(float(row['cost_usd']) for row in paid):,.2f} USD by the prices of {priced} of {models}."
+        if paid
+        else "No price is known for a model of this run."
+    )
+    return Takeaway(text, f"{requests} to {models}")
+
+
 TABLE = Table(
-    name="cost",
+    name="costs",
     row=CostRow,
-    rows=lambda results: cost_rows(results.study, results.tables["leaderboard"]),
-    suppression=Suppression(f"{MODEL} title shared_id priced_on service_tiers note"),
+    rows=lambda results: [*request_rows(results.study), *cost_rows(results.study, results.tables["leaderboard"])],
+    # rows of all requests are not about patients: they count none, and are always shown
+    suppression=Suppression(f"{MODEL} arm title shared_id priced_on service_tiers note", whole=False),
+    takeaways={"cost": cost_takeaway},
 )

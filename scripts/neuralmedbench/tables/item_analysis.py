@@ -1,4 +1,4 @@
-"""For the authors of a benchmark: what each item tells of models, and which parts have too few patients (`item_analysis.csv`, `case_plan.csv`)."""
+"""For the authors of a benchmark: what each item shows of models (`items.csv`), and which parts have too few patients (topic `plan`)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
-from neuralmedbench.tables.grounding.measures import SOLVED
+from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.outcomes import Key, headline
+from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark
 
 NOBODY, EVERYBODY, BLIND, REVERSED, SAME_WRONG = FLAGS = ("nobody", "everybody", "blind", "reversed", "same wrong answer")
 """What may be said of an item, in the column `flags`."""
 
+SOLVED = 0.5
+"""An item is solved by a model that passes it in more than this share of its answers. (Our rule.)"""
+
 
 @dataclass(frozen=True, kw_only=True)
-class ItemAnalysisRow(ResultRow):
+class ItemRow(ResultRow):
     """One item over the models that answered it."""
 
     benchmark: str
@@ -64,8 +67,8 @@ def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
     return real or there
 
 
-def item_rows(study: Study) -> list[ItemAnalysisRow]:
-    """Rows of `item_analysis.csv`: every item with a reference that a model answered; arm full, strategy direct.
+def item_rows(study: Study) -> list[ItemRow]:
+    """Rows of `items.csv`: every item with a reference that a model answered; arm full, strategy direct.
 
     Within a benchmark the smallest discrimination comes first, and items without one last.
     """
@@ -75,7 +78,7 @@ def item_rows(study: Study) -> list[ItemAnalysisRow]:
     return rows
 
 
-def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRow]:
+def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark)
     if not models or not outcomes.items:
         return
@@ -98,7 +101,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRo
             REVERSED: found[place].is_reversed,
             SAME_WRONG: is_shared(same, models_here),
         }
-        yield ItemAnalysisRow(
+        yield ItemRow(
             benchmark=benchmark.name,
             item_id=item.item_id,
             family=str(item.family),
@@ -174,72 +177,59 @@ def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> Counter[str
     return Counter({item: max(answers.values()) for item, answers in sharing.items()})
 
 
-@dataclass(frozen=True, kw_only=True)
-class CasePlanRow(ResultRow):
-    """One part of a benchmark: patients that there are, and that a comparison of two models needs."""
-
-    benchmark: str
-    family: str
-    level: str
-    n_items: int | None = None
-    n_patients: int | None = None
-    changed: float | None = None
-    margin: float | None = None
-    needed: int | None = None
-    more: int | None = None
-    note: str | None = None
-
-
 FEW_IN_PART = "spread of the whole benchmark, as fewer than {} answered both"
 """Note on a part whose own patients are too few to say how much two models differ."""
 
 
-def plan_rows(study: Study) -> list[CasePlanRow]:
-    """Rows of `case_plan.csv`: each benchmark, family, and level of a family, with the patients that a difference of the margin needs."""
+CHANGED, NEEDED = "changed", "needed"
+"""Measures of topic `plan`: the share of patients on whom the median pair of models differs, and the patients that the margin needs."""
+
+
+def plan_rows(study: Study) -> list[MeasureRow]:
+    """Measure each benchmark, family, and level of a family: the patients that a difference of the margin needs; of no model."""
     return [row for benchmark in study.benchmarks.values() for row in _plan_of(study, benchmark)]
 
 
-def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
+def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
     values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
-    by = outcomes.by_patient(study.settings)
+    by, made = outcomes.by_patient(study.settings), ModelRows("plan", study, benchmark, "")
     whole = _typical_parts(values, by, np.ones(len(outcomes.items), dtype=bool))
-    for family, level, mask in _parts(benchmark):
+    for part, value, mask in _parts(benchmark):
         own = _typical_parts(values, by, mask)
         typical = own if own.clusters >= FEWEST else whole
         enough = typical.clusters >= FEWEST
         needed = patients_to_show(study.settings.margin, typical.error, typical.clusters, 1 - study.settings.confidence) if enough else None
-        patients = by.at(mask).clusters
-        yield CasePlanRow(
-            benchmark=benchmark.name,
-            family=family,
-            level=level,
-            n_items=int(mask.sum()),
-            n_patients=patients,
-            changed=typical.differing / typical.clusters if enough else None,
-            margin=study.settings.margin,
-            needed=needed,
-            more=None if needed is None else max(needed - patients, 0),
-            note="no two models with answers of enough patients"
+        note = (
+            "no two models with answers of enough patients"
             if not enough
             else "the difference of the median pair does not vary over patients"
             if needed is None
             else FEW_IN_PART.format(FEWEST)
             if typical is whole and own is not whole and own.clusters < FEWEST
-            else "",
+            else ""
         )
+        cells: Cells = {"slice": part, "value_of_slice": value, "note": note}
+        cells |= {"n_items": int(mask.sum()), "n_patients": by.at(mask).clusters}
+        yield made.plain(CHANGED, value=typical.differing / typical.clusters if enough else None, **cells)
+        yield made.plain(NEEDED, value=needed, **cells)
 
 
 def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:
     """Yield the whole benchmark, its families, and the levels of each; a part that is the whole of the one above it is left out."""
     families, levels = (np.array([str(getattr(item, name)) for item in benchmark.outcomes.items]) for name in ("family", "level"))
-    yield ALL, ALL, np.ones(len(families), dtype=bool)
+    yield "", "", np.ones(len(families), dtype=bool)
     for family in sorted(set(families.tolist())):
         own = families == family
         if not own.all():
-            yield family, ALL, own
+            yield "family", family, own
         if len(inside := sorted(set(levels[own].tolist()))) > 1:
-            yield from ((family, level, own & (levels == level)) for level in inside)
+            yield from ((level_of(family), level, own & (levels == level)) for level in inside)
+
+
+def level_of(family: str) -> str:
+    """Return the slice of the levels of one family."""
+    return f"level of {family}"
 
 
 def _typical_parts(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Parts:
@@ -250,15 +240,15 @@ def _typical_parts(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Parts
 
 
 def plan_labels(row: Cells) -> list[Label]:
-    """Return the part of the benchmark that a row of the case plan is about."""
-    if row["family"] == ALL:
+    """Return the part of the benchmark that a row of the plan is about."""
+    if not row["slice"]:
         return []
-    return [(f"{SCORED} family", row["family"])] if row["level"] == ALL else [(f"plan {row['family']}", row["level"])]
+    return [(f"{SCORED} family" if row["slice"] == "family" else row["slice"], row["value_of_slice"])]
 
 
 def items_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Count the flagged items, and name the benchmarks with too few patients for the margin."""
-    rows = tables["item_analysis"]
+    rows = tables["items"]
     parts, sizes = [], []
     for name in study.benchmarks:
         own = [row for row in rows if row["benchmark"] == name]
@@ -274,10 +264,10 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
                 parts.append((name, f"no item is flagged{few}"))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
     text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
-    short = [row for row in tables["case_plan"] if row["more"]]
-    known = [row for row in tables["case_plan"] if row["needed"] is not None]
+    known = [row for row in tables["plan"] if row["measure"] == NEEDED and row["value"] is not None]
+    short = [row for row in known if row["value"] > row["n_patients"]]
     if known:
-        difference = points(known[0]["margin"], plus="")
+        difference = points(study.settings.margin, plus="")
         enough = f"{len(short)} of {counted(len(known), 'part')} {are(len(short))} too small to show a difference of {difference} points"
         text = f"{text} {enough if short else f'Every part is large enough to show a difference of {difference} points'}."
     return Takeaway(text, by_benchmark(sizes) or "0 items")
@@ -293,17 +283,17 @@ WORDS = {
 """The flags in a sentence, after a number."""
 
 
-ITEM_ANALYSIS = Table(
-    name="item_analysis",
-    row=ItemAnalysisRow,
+ITEMS = Table(
+    name="items",
+    row=ItemRow,
     rows=of_study(item_rows),
     suppression=Suppression("benchmark", each=True),
     takeaways={"items": items_takeaway},
 )
 
-CASE_PLAN = Table(
-    name="case_plan",
-    row=CasePlanRow,
+PLAN = Table(
+    name="plan",
+    row=MeasureRow,
     rows=of_study(plan_rows),
-    suppression=Suppression("benchmark family level", labels=plan_labels),
+    suppression=Suppression(NUMBER, labels=plan_labels),
 )

@@ -20,6 +20,7 @@ from neuralmedbench.tables.cohort import cohort_values
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.evidence import KNOWN, evidence_items
 from neuralmedbench.tables.groups import item_groups
+from neuralmedbench.tables.item_analysis import level_of
 from neuralmedbench.tables.readiness import belongs
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -47,7 +48,7 @@ class BenchmarkParts:
 
 
 def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
-    """Return the parts of a benchmark: groups of the topic `rates`, arms, fields, groups of `readiness.csv`, kinds of `cohort.csv`."""
+    """Return the parts of a benchmark: groups of topic `rates`, arms, fields, groups of `readiness.csv`, values of topic `cohort`."""
     items = sorted(benchmark.items, key=lambda item: item.item_id)
     place = {item.item_id: number for number, item in enumerate(items)}
     outcomes = benchmark.outcomes
@@ -83,7 +84,7 @@ def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, s
     for item in benchmark.items:
         family, level = str(item.family), str(item.level)
         yield ("runner", str(item.runner)), item.item_id
-        yield (f"plan {family}", level), item.item_id
+        yield (level_of(family), level), item.item_id
         if item.item_id in ranked:
             yield (f"differential {ALL}", level), item.item_id
     known = evidence_items(benchmark)[1]

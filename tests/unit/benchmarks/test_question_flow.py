@@ -104,9 +104,10 @@ def test_the_case_flow_counts_questions_with_their_reasons_and_nothing_is_lost(s
     assert found["listed", ""] == sum(n for (step, _), n in found.items() if step != "listed")
     assert {(row["unit"], row["n"]) for row in rows if row["benchmark"] == BREADTH and row["step"] == "listed"} == {
         ("picture", "3"),
+        ("file", "3"),
         ("question", "9"),
     }
-    assert {row["unit"] for row in rows if row["benchmark"] != BREADTH} == {"case"}
+    assert {row["unit"] for row in rows if row["benchmark"] != BREADTH} == {"case", "file", "series"}
 
 
 def test_the_report_shows_them(study: Path) -> None:

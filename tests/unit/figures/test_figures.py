@@ -91,8 +91,8 @@ def fill(folder: Path, models: list[str]) -> None:
     judges = (("judge", "grader"), ("cosine", "similarity"), ("clinician", "clinician"))
     write(folder, "grader_vs_clinician", [{**judged, "judge": judge, "kind": kind, "simulated": simulated}
                                           for simulated in ("false", "true") for judge, kind in judges if models])  # fmt: skip
-    paid = {"priced_on": "2026-01-02", "answers": 90, **seen}
-    write(folder, "cost", [{"benchmark": "deep", "model": name, "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8,
+    paid = {"priced_on": "2026-01-02", "answered": 90, **seen}
+    write(folder, "costs", [{"benchmark": "deep", "model": name, "arm": "full", "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8,
                              "completion_tokens_per_item": 10 + 20 * place}
                            | ({"usd_per_item": 0.001 * 2**place, "on_frontier": "true", **paid} if place != 1 else seen)
                            for place, name in enumerate(models)])  # fmt: skip
@@ -183,8 +183,9 @@ def test_a_table_that_a_public_run_hides_says_so_in_its_figure(name: str, tables
         "level",
         "kind",
         "step",
+        "unit",
     }
-    count = "n" if name == "case_flow" else "n_patients"
+    count = "cases" if name == "case_flow" else "n_patients"
     hidden = [
         {column: cell if column in about else "" for column, cell in row.items()} | {count: "<10"} for row in rows_of(tables[3], name)
     ]

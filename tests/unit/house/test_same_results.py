@@ -30,10 +30,10 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
     for folder in (tables, responses, ledger):
         folder.mkdir(parents=True)
     (tables / "rates.csv").write_text("model,value\ntext,0.5\n")
-    (tables / "efficiency.csv").write_text("model,latency_median_s,first_called_on\ntext,0.000300,2026-01-01\n")
+    (tables / "costs.csv").write_text("model,latency_median_s,first_called_on\ntext,0.000300,2026-01-01\n")
     (before / "results" / "report.html").write_text(
         '<li><span>Code</span> abc</li><td data-value="0.5">50 %</td><td data-value="0.000300">0.00</td>'
-        '<section id="provenance">abc</section>' + packed("efficiency", "model,latency_median_s\ntext,0.000300\n")
+        '<section id="provenance">abc</section>' + packed("costs", "model,latency_median_s\ntext,0.000300\n")
     )
     pq.write_table(pa.table({"item_id": ["a"], "text": ["stroke"], "latency_s": [0.1], "call_keys": ["k"]}), responses / "text.parquet")
     (ledger / "text.jsonl").write_text('{"key": "k", "text": "stroke", "latency_s": 0.1}\n')
@@ -45,10 +45,10 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
 def test_clocks_digests_and_provenance_are_no_difference(runs: tuple[Path, Path]) -> None:
     before, after = runs
     (after / "results" / "provenance.json").write_text("{}")
-    (after / "results" / "tables" / "efficiency.csv").write_text("model,latency_median_s,first_called_on\ntext,0.7,2026-01-02\n")
+    (after / "results" / "tables" / "costs.csv").write_text("model,latency_median_s,first_called_on\ntext,0.7,2026-01-02\n")
     page = after / "results" / "report.html"
     text = page.read_text().partition("<script")[0].replace("abc", "def").replace('"0.000300">0.00', '"0.7">0.70')
-    page.write_text(text + packed("efficiency", "model,latency_median_s\ntext,0.7\n"))
+    page.write_text(text + packed("costs", "model,latency_median_s\ntext,0.7\n"))
     pq.write_table(
         pa.table({"item_id": ["a"], "text": ["stroke"], "latency_s": [0.9], "call_keys": ["other"]}),
         after / "results/responses/text.parquet",
@@ -60,7 +60,7 @@ def test_clocks_digests_and_provenance_are_no_difference(runs: tuple[Path, Path]
 def test_a_changed_value_in_a_table_that_the_page_holds_is_a_difference(runs: tuple[Path, Path]) -> None:
     before, after = runs
     page = after / "results" / "report.html"
-    page.write_text(page.read_text().partition("<script")[0] + packed("efficiency", "model,latency_median_s\nfusion,0.000300\n"))
+    page.write_text(page.read_text().partition("<script")[0] + packed("costs", "model,latency_median_s\nfusion,0.000300\n"))
     assert differences(before, after) == ["differs: results/report.html"]
 
 

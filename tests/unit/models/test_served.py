@@ -17,7 +17,8 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.responses import Response, ResponseState, served_by
 from neuralmedbench.records.scores import Grade, text_digest
-from neuralmedbench.tables.calls import destination_rows, efficiency_rows
+from neuralmedbench.tables.calls import destination_rows
+from neuralmedbench.tables.cost import request_rows
 from neuralmedbench.tables.first_screen import sentences, served_badges, served_sentences, served_statements
 from neuralmedbench.tables.study import Study, read_study
 
@@ -88,11 +89,11 @@ def test_a_served_name_that_is_a_place_on_a_server_is_withheld() -> None:
 def test_tables_and_report_warn_of_a_model_that_changed_within_a_run(study: Study) -> None:
     same = with_responses(study, answers(study, 4, served_model=MAY))
     assert (served_badges(same), served_statements(same)) == ([], [])
-    assert [(row["served_models"], row["fingerprints"]) for row in efficiency_rows(same)] == [(1, 1)]
+    assert [(row["served_models"], row["fingerprints"]) for row in request_rows(same)] == [(1, 1)]
     rows = answers(study, 4, served_model=MAY, fingerprint="a")
     rows[1:] = [replace(rows[1], fingerprint="b"), *(replace(row, served_model=JUNE) for row in rows[2:])]
     mixed = with_responses(study, rows)
-    assert [(row["served_models"], row["fingerprints"]) for row in efficiency_rows(mixed)] == [(2, 3)]
+    assert [(row["served_models"], row["fingerprints"]) for row in request_rows(mixed)] == [(2, 3)]
     assert served_badges(mixed) == [{"name": "Served models", "state": "warn", "text": "changed within the run: Alpha VLM"}]
     (said,) = served_statements(mixed)
     assert "(Alpha VLM: 2 answers to Depth, made up by m-2026-05-01 and 2 answers to Depth, made up by m-2026-06-01)" in said

@@ -340,7 +340,7 @@ def test_a_picture_that_was_not_sent_is_not_shown(study: Path, text: str, tmp_pa
 
 
 def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = study / "results" / "tables" / "efficiency.csv"
+    path = study / "results" / "tables" / "costs.csv"
     original = path.read_text(encoding="utf-8")
     first = next(csv.DictReader(path.open(encoding="utf-8")))
     pair, fewer = f"{first['requests']},{first['answered']}", f"{first['requests']},{int(first['answered']) - 4}"

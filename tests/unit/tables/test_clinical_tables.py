@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +29,12 @@ from neuralmedbench.records.scores import GradeState, ParseStatus, Score
 from neuralmedbench.tables.clinical.accuracy import (
     accuracy_rows,
     accuracy_takeaway,
-    confusion_rows,
-    each_target,
-    predictive_value_rows,
     predictive_values,
+    reading_rows,
 )
 from neuralmedbench.tables.clinical.urgency import urgency_rows, urgency_takeaway
 from neuralmedbench.tables.release import Release
+from neuralmedbench.tables.rows import CountRow
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables
 
@@ -48,18 +48,28 @@ def cohort(*references: str, per_patient: int = 1) -> tuple[list[Item], list[str
 
 
 def rows_of(items: list[Item], names: list[str], scores: list[Score], **changes: object) -> dict[tuple[str, str], dict[str, object]]:
-    """Return the two rows of every target condition as one: `sensitivity_low`, `n_patients_without`; counts of both are added."""
-    study = study_of(items, names, scores, **changes)  # type: ignore[arg-type]
+    """Return the rows of every target condition as one: `sensitivity_low`, `n_patients_without`."""
     found: dict[tuple[str, str], dict[str, object]] = {}
-    for row in accuracy_rows(study, each_target(study)):
-        one, side = found.setdefault((row["kind"], row["target"]), {}), "with" if row["measure"] == "sensitivity" else "without"
-        one |= {row["measure"]: row["value"], **{f"{row['measure']}_{end}": row[end] for end in ("low", "high")}}
-        one |= {f"{row['measure']}_best": row["best_case"], f"indeterminate_{side}": row["indeterminate"]}
-        one |= {f"n_items_{side}": row["n_items"], f"n_patients_{side}": row["n_patients"]}
-        one |= {name: row[name] for name in ("tp", "fn", "fp", "tn") if row[name] is not None}
-        for name in ("refused", "truncated", "unparsable", "abstained", "unrecognised", "missing"):
-            one[name] = one.get(name, 0) + row[name]
+    for row in accuracy_rows(study_of(items, names, scores, **changes)):  # type: ignore[arg-type]
+        side, _, kind = row["slice"].rpartition(" ")
+        one = found.setdefault((kind, row["value_of_slice"]), {"missing": 0})
+        if isinstance(row, CountRow):
+            one[row.measure if row.measure in ("tp", "fn", "fp", "tn") else f"{row.measure}_{side}"] = row.count
+        elif row.measure == "best_case":
+            one[f"best_{side}"] = row.value
+        else:
+            one |= {row.measure: row.value, f"{row.measure}_low": row.low, f"{row.measure}_high": row.high}
+            one |= {f"n_items_{side}": row.n_items, f"n_patients_{side}": row.n_patients}
+            one["missing"] += row.left_out or 0
     return found
+
+
+def read_as(items: list[Item], names: list[str], scores: list[Score]) -> Counter[str]:
+    """Count the answers by what they name."""
+    counts: Counter[str] = Counter()
+    for row in reading_rows(study_of(items, names, scores)):
+        counts[row.named] += row.answers
+    return counts
 
 
 def test_a_table_of_four_cells_gives_the_exact_intervals_known_for_it() -> None:
@@ -95,14 +105,13 @@ def test_predictive_values_are_those_of_bayes_formula() -> None:
 def test_predictive_values_of_the_set_are_the_shares_of_its_answers_and_wider_than_by_the_parts_alone() -> None:
     items, names = cohort(*[STROKE] * 10, *[NORMAL] * 10)
     answers = [says(one, TUMOUR if number < 9 or number > 17 else NORMAL) for number, one in enumerate(items)]
-    study = study_of(items, names, answers)
-    rows = {row["target"]: row for row in predictive_value_rows(study, each_target(study))}
-    row = rows["any abnormality"]
-    assert (row["prevalence"], row["ppv"], row["npv"]) == (0.5, pytest.approx(9 / 11), pytest.approx(8 / 9))
-    parts = [one for one in accuracy_rows(study, each_target(study)) if one["kind"] == "abnormal"]
-    narrow = predictive_values(*(Interval(one["value"], one["low"], one["high"], "exact") for one in parts), 0.5)[0]
-    assert row["ppv_low"] < narrow.low
-    assert row["ppv_high"] > narrow.high
+    rows = {row.measure: row for row in accuracy_rows(study_of(items, names, answers)) if row.value_of_slice == "any abnormality"}
+    ppv, npv = rows["ppv"], rows["npv"]
+    assert (rows["prevalence"].value, ppv.value, npv.value) == (0.5, pytest.approx(9 / 11), pytest.approx(8 / 9))
+    parts = (rows["sensitivity"], rows["specificity"])
+    narrow = predictive_values(*(Interval(one.value, one.low, one.high, "exact") for one in parts), 0.5)[0]
+    assert ppv.low < narrow.low
+    assert ppv.high > narrow.high
 
 
 def test_items_of_one_patient_do_not_make_the_interval_narrower_than_patients_do() -> None:
@@ -166,8 +175,8 @@ def test_an_indeterminate_answer_is_counted_apart_as_wrong_and_at_best_as_right(
     ]
     row = rows_of(items, names, answers)["abnormal", "any abnormality"]
     assert [row[name] for name in ("tp", "fn", "fp", "tn", "indeterminate_with", "indeterminate_without")] == [1, 0, 0, 1, 1, 1]
-    assert {name: row[name] for name in ("refused", "truncated", "unparsable", "abstained", "unrecognised") if row[name]} == {reason: 2}
-    assert [row[name] for name in ("sensitivity", "specificity", "sensitivity_best", "specificity_best")] == [0.5, 0.5, 1.0, 1.0]
+    assert read_as(items, names, answers) == {"stroke": 1, "normal brain": 1, reason: 2}
+    assert [row[name] for name in ("sensitivity", "specificity", "best_with", "best_without")] == [0.5, 0.5, 1.0, 1.0]
 
 
 def test_missing_answers_are_in_no_cell_and_too_many_of_them_leave_no_rate() -> None:
@@ -179,9 +188,8 @@ def test_missing_answers_are_in_no_cell_and_too_many_of_them_leave_no_rate() -> 
     ]
     row = rows_of(items, names, answers)["abnormal", "any abnormality"]
     assert (row["tp"], row["missing"], row["sensitivity"], row["specificity"]) == (1, 1, None, None)
-    study = study_of(items, names, answers)
-    assert predictive_value_rows(study, each_target(study)) == []
-    assert confusion_rows(study) == []
+    assert not row.keys() & {"ppv", "npv", "best_with", "best_without"}
+    assert read_as(items, names, answers) == {"stroke": 1, "missing": 1, "normal brain": 2}
 
 
 def test_what_a_grader_passed_names_the_reference_in_whatever_words() -> None:
@@ -192,7 +200,7 @@ def test_what_a_grader_passed_names_the_reference_in_whatever_words() -> None:
         *(says(one, "fine for his years", True) for one in items[2:]),
     ]
     found = rows_of(items, names, answers)
-    assert [found["abnormal", "any abnormality"][name] for name in ("tp", "tn", "unrecognised")] == [2, 2, 0]
+    assert [found["abnormal", "any abnormality"][name] for name in ("tp", "tn", "indeterminate_with")] == [2, 2, 0]
     assert found["diagnosis", STROKE]["tp"] == 2, "a grader accepted the wider term"
 
 
@@ -231,8 +239,8 @@ def test_choices_places_of_lesions_and_free_questions_are_no_diagnoses() -> None
         question(2, "p2", family=Family.QUESTION_ANSWERING),
     ]
     study = study_of(items, [STROKE] * 3, [says(one, STROKE, True) for one in items])
-    assert each_target(study) == []
-    assert confusion_rows(study) == []
+    assert accuracy_rows(study) == []
+    assert reading_rows(study) == []
     assert urgency_rows(study) == []
     tables = {"leaderboard": [], "accuracy": [], "urgency": []}
     assert accuracy_takeaway(study, tables).takeaway == "No target condition has two patients with it and two without it."
@@ -243,11 +251,11 @@ def test_the_confusion_of_families_adds_up_to_the_answers_of_each_reference() ->
     items, names = cohort(STROKE, STROKE, TUMOUR)
     answers = [says(items[0], words, repeat=repeat) for repeat, words in enumerate((STROKE, TUMOUR, NORMAL, "no such thing"))]
     answers += [says(one, "", repeat=repeat, state="refused") for one in items[1:] for repeat in range(4)]
-    cells = {(row["reference"], row["named"]): row for row in confusion_rows(study_of(items, names, answers))}
-    assert {key: (row["answers"], row["share"]) for key, row in cells.items()} == {
-        ("stroke", "brain tumour"): (1, 0.125), ("stroke", "normal brain"): (1, 0.125), ("stroke", "stroke"): (1, 0.125),
-        ("stroke", "words not in the vocabulary"): (1, 0.125), ("stroke", "no readable diagnosis"): (4, 0.5),
-        ("brain tumour", "no readable diagnosis"): (4, 1.0), ("brain tumour", "brain tumour"): (0, 0.0),
+    cells = {(row.reference, row.named): row for row in reading_rows(study_of(items, names, answers))}
+    assert {key: row.answers for key, row in cells.items()} == {
+        ("stroke", "brain tumour"): 1, ("stroke", "normal brain"): 1, ("stroke", "stroke"): 1,
+        ("stroke", "unrecognised"): 1, ("stroke", "refused"): 4,
+        ("brain tumour", "refused"): 4, ("brain tumour", "brain tumour"): 0,
     }  # fmt: skip
     assert cells["stroke", "stroke"]["n_patients"] == 2
 
@@ -312,7 +320,7 @@ def test_sentences_name_rates_with_their_intervals_and_patients() -> None:
     board = [{"benchmark": "made-up", "model": "m", "rank": 1, "reader": None}]
     tables = {
         "leaderboard": board,
-        "accuracy": [dict(row) for row in accuracy_rows(study, each_target(study))],
+        "accuracy": [dict(row) for row in accuracy_rows(study)],
         "urgency": [dict(row) for row in urgency_rows(study)],
     }
     first, second = accuracy_takeaway(study, tables), urgency_takeaway(study, tables)
@@ -344,19 +352,23 @@ def test_a_public_run_hides_conditions_of_few_patients(public: tuple[bool, Path]
     def rows(table: str) -> list[dict[str, str]]:
         return [row for row in read_result(root / "results" / "tables", table) if row["benchmark"] == DEPTH]
 
-    counted = {table: [row for row in rows(table) if row["n_patients"].isdecimal()] for table in ("accuracy", "confusion", "urgency")}
-    predicted = [row for row in rows("predictive_values") if row["n_patients_with"].isdecimal()]
+    counted = {table: [row for row in rows(table) if row["n_patients"].isdecimal()] for table in ("accuracy", "readings", "urgency")}
+    measured = [(row["measure"], row["slice"]) for row in counted["accuracy"]]
+    predicted = [row for row in rows("accuracy") if row["measure"] in ("prevalence", "ppv", "npv")]
     if enough:  # rates of four patients have no value in a public report, but their counts of answers
-        assert {row["kind"] for row in counted["accuracy"]} == {row["kind"] for row in predicted} == {"abnormal", "family"}
+        parts = {("sensitivity", "with"), ("specificity", "without")}
+        assert {one for one in measured if one[0].endswith("ity")} == {
+            (measure, f"{side} {kind}") for measure, side in parts for kind in ("abnormal", "family")
+        }
+        assert {part for measure, part in measured if measure == "ppv"} == {"abnormal", "family"}
         assert all(int(row["n_patients"]) >= 4 for of_table in counted.values() for row in of_table)
         assert {row["value_of_slice"] for row in counted["urgency"]} == {"all", "time_critical", "acute ischaemic stroke"}
-        assert counted["confusion"]
+        assert counted["readings"]
     else:
-        assert not [row for row in counted["accuracy"] if row["measure"] == "sensitivity" and row["kind"] == "family"]
-        assert not [row for row in counted["accuracy"] if row["measure"] == "specificity" and row["kind"] == "abnormal"]
-        assert predicted == []
-        assert not [row for row in rows("predictive_values") if row["ppv"] or row["n_patients_without"]]
-        assert rows("confusion") == []
+        assert not {"with family", "without abnormal", "family", "abnormal"} & {part for _, part in measured}
+        assert predicted
+        assert not [row for row in predicted if row["value"] or row["n_items"]]
+        assert rows("readings") == []
         assert {row["value_of_slice"] for row in counted["urgency"]} == {"all"}, "forbidden statements of all patients"
 
 

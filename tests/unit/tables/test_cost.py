@@ -53,7 +53,7 @@ def with_responses(study: Study, change: Any) -> Study:
 
 def rows_of(study: Study, benchmark: str = DEPTH) -> dict[str, Row]:
     rows = cost_rows(study, leaderboard_rows(study, model_pairs(study)))
-    assert {name for row in rows for name in row} <= set(COLUMNS["cost"])
+    assert {name for row in rows for name in row} <= set(COLUMNS["costs"])
     return {row["model"]: row for row in rows if row["benchmark"] == benchmark}
 
 
@@ -61,8 +61,8 @@ def test_an_answer_and_a_right_answer_are_priced_and_other_arms_are_not(study: S
     alpha = rows_of(study)["alpha"]
     benchmark = study.benchmarks[DEPTH]
     right = int(benchmark.outcomes.counts[Key("alpha")].passes.sum())
-    assert alpha["answers"] == 5 * alpha["n_items"] == 40
-    assert len(benchmark.responses["alpha"]) > alpha["answers"], "the other arms were paid for as well, elsewhere"
+    assert alpha["answered"] == 5 * alpha["n_items"] == 40
+    assert len(benchmark.responses["alpha"]) > alpha["answered"], "the other arms were paid for as well, elsewhere"
     assert float(alpha["cost_usd"]) == pytest.approx(40 * 0.004)
     assert alpha["usd_per_item"] == "0.004000000"
     assert float(alpha["usd_per_right_answer"]) == pytest.approx(40 * 0.004 / right, abs=1e-9)
@@ -70,8 +70,8 @@ def test_an_answer_and_a_right_answer_are_priced_and_other_arms_are_not(study: S
 
 
 def test_a_price_below_a_millionth_of_a_dollar_is_not_rounded_to_nothing(study: Study, tmp_path: Path) -> None:
-    write_table(tmp_path / "cost.csv", rows_of(study).values(), COLUMNS["cost"])
-    assert ",0.000000400," in (tmp_path / "cost.csv").read_text(encoding="utf-8")
+    write_table(tmp_path / "costs.csv", rows_of(study).values(), COLUMNS["costs"])
+    assert ",0.000000400," in (tmp_path / "costs.csv").read_text(encoding="utf-8")
 
 
 def test_no_price_is_empty_with_a_reason_and_never_nought(study: Study) -> None:
@@ -130,7 +130,7 @@ def test_a_model_without_a_rank_is_not_on_the_frontier_and_does_not_push_others_
 def test_a_model_without_an_answer_has_no_cost(study: Study) -> None:
     nothing = with_responses(study, lambda row: replace(row, state=ResponseState.FAILED) if row.model == "alpha" else row)
     row = rows_of(nothing)["alpha"]
-    assert (row["answers"], row["note"], row.get("usd_per_item")) == (0, "no answer", None)
+    assert (row["answered"], row["note"], row.get("usd_per_item")) == (0, "no answer", None)
 
 
 def test_latency_and_dates_of_calls_change_no_cell(study: Study) -> None:
@@ -160,4 +160,4 @@ def test_settings_of_one_id_are_a_family_of_their_own(study: Study) -> None:
 def test_tokens_of_an_answer_are_those_of_the_calls_that_were_made(study: Study) -> None:
     used = with_responses(study, lambda row: replace(row, calls=tuple(replace(call, completion_tokens=30) for call in row.calls)))
     row = rows_of(used)["alpha"]
-    assert row["completion_tokens_per_item"] == row["completion_tokens"] / row["answers"]
+    assert row["completion_tokens_per_item"] == row["completion_tokens"] / row["answered"]

@@ -32,10 +32,10 @@ def write(folder: Path, name: str, *rows: dict[str, object]) -> None:
 
 
 def test_cells_have_their_declared_types_and_an_empty_one_is_missing(tmp_path: Path) -> None:
-    write(tmp_path, "cost", COST)
-    frame = table_frame("cost", tmp_path)
+    write(tmp_path, "costs", COST)
+    frame = table_frame("costs", tmp_path)
     row = frame.iloc[0]
-    assert list(frame.columns) == list(TABLES["cost"])
+    assert list(frame.columns) == list(TABLES["costs"])
     assert {name: str(frame.dtypes[name]) for name in COST} == {
         "benchmark": "category",
         "model": "category",
@@ -50,8 +50,8 @@ def test_cells_have_their_declared_types_and_an_empty_one_is_missing(tmp_path: P
 
 
 def test_a_withheld_number_is_missing_and_its_row_is_named(tmp_path: Path) -> None:
-    write(tmp_path, "cost", COST | {"n_patients": 30}, COST | {"n_patients": "<10"}, COST | {"n_patients": "(hidden)"})
-    frame = table_frame("cost", tmp_path)
+    write(tmp_path, "costs", COST | {"n_patients": 30}, COST | {"n_patients": "<10"}, COST | {"n_patients": "(hidden)"})
+    frame = table_frame("costs", tmp_path)
     assert frame.n_patients.isna().tolist() == [False, True, True]
     assert frame.attrs["suppressed"] == [1, 2]
 
@@ -84,9 +84,9 @@ def test_what_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there are responses"):
         record_frame("answers", tmp_path)
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "cost.csv").write_text("benchmark,price\ndemo,1\n")
+    (tmp_path / "tables" / "costs.csv").write_text("benchmark,price\ndemo,1\n")
     with pytest.raises(DataError, match=r"columns do not fit this version"):
-        table_frame("cost", tmp_path)
+        table_frame("costs", tmp_path)
 
 
 def test_the_dictionary_names_every_file_that_a_rule_writes_to_results() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +17,11 @@ from neuralmedbench.tables.grounding.measures import (
     CONTRASTS,
     MIRROR,
     WORDLESS,
-    blind_item_rows,
     class_of,
     grounding_rows,
     grounding_takeaway,
 )
+from neuralmedbench.tables.item_analysis import item_rows
 
 
 def measured(study):
@@ -201,7 +202,7 @@ def test_the_class_follows_from_what_the_four_comparisons_show(shown, expected) 
 def test_the_sentence_names_every_model_under_its_class(forty) -> None:
     study = scripted_study(4)
     study.benchmarks["b"].config = study.benchmarks["b"].config.model_copy(update={"title": "B"})
-    said = grounding_takeaway(study, {"grounding": [dict(row) for row in forty.values()], "blind_items": []}).takeaway
+    said = grounding_takeaway(study, {"grounding": [dict(row) for row in forty.values()], "items": []}).takeaway
     assert said == (
         "Looks follows the pictures; Side-blind follows the pictures, but not their sides; Text-only stays with the text, whatever the pictures show;"
         " Blind answers the same, whatever is shown (exploratory)."
@@ -209,11 +210,10 @@ def test_the_sentence_names_every_model_under_its_class(forty) -> None:
     assert set(CLASSES) == {*SCRIPTS, "inconclusive"}
 
 
-def test_items_solved_without_pictures_are_listed_with_the_share_above_the_best_constant() -> None:
-    rows = blind_item_rows(scripted_study(12, slips=0.0))
+def test_items_solved_without_pictures_are_counted_by_the_models_that_solve_them() -> None:
+    study = scripted_study(12, slips=0.0)
+    rows = item_rows(study)
     # looks, side-blind and text-only read the history; blind is right about glioblastoma alone
-    assert {(row.n_models, row.n_solving) for row in rows} == {(4, 3), (4, 4)}
-    assert [row.n_solving for row in rows] == sorted((row.n_solving for row in rows), reverse=True)
-    assert len(rows) == 12
-    assert {row.n_solving: row.share_right for row in rows} == {4: 1.0, 3: 0.75}
-    assert all(row.above_floor == pytest.approx(row.share_right - row.floor) for row in rows)
+    assert Counter((row.n_blind, row.n_blind_models) for row in rows) == {(3, 4): 9, (4, 4): 3}
+    tables = {"items": [dict(row) for row in rows], "grounding": []}
+    assert grounding_takeaway(study, tables).takeaway.endswith(": 12 items, 3 of them by all 4 models.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ from fixtures.items import benchmark_config
 from fixtures.tables import DEPTH, item, score, write_study
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables import item_analysis
 from neuralmedbench.tables.answers import gather_answers
@@ -28,7 +29,7 @@ from neuralmedbench.tables.item_analysis import (
     NOBODY,
     REVERSED,
     SAME_WRONG,
-    ItemAnalysisRow,
+    ItemRow,
     compared_models,
     item_rows,
     items_takeaway,
@@ -36,6 +37,7 @@ from neuralmedbench.tables.item_analysis import (
 )
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.release import Release
+from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study, read_study
 from neuralmedbench.tables.write import write_tables
 
@@ -84,11 +86,11 @@ def abilities(items: int, seed: int = 0) -> dict[str, list[bool]]:
     return {name: (rng.random(items) < 0.15 + 0.1 * place).tolist() for place, name in enumerate(MODELS)}
 
 
-def by_item(study: Study) -> dict[str, ItemAnalysisRow]:
+def by_item(study: Study) -> dict[str, ItemRow]:
     return {row.item_id: row for row in item_rows(study)}
 
 
-def flags(row: ItemAnalysisRow) -> set[str]:
+def flags(row: ItemRow) -> set[str]:
     return set((row.flags or "").split(", ")) - {""}
 
 
@@ -185,31 +187,35 @@ def test_built_in_models_count_only_where_there_is_no_other() -> None:
     assert found == expected
 
 
-def test_the_case_plan_has_every_part_and_what_it_needs() -> None:
-    study = study_of(abilities(120))
-    rows = {(row.family, row.level): row for row in plan_rows(study)}
+def plan_of(study: Study) -> dict[tuple[str, str], dict[str, MeasureRow]]:
+    """Return the measures of every part."""
+    return {(part, value): rows for (_, _, part, value), rows in by_measure(plan_rows(study), "slice", "value_of_slice").items()}
+
+
+def test_the_plan_has_every_part_and_what_it_needs() -> None:
+    rows = plan_of(study_of(abilities(120)))
     families = ("differential_diagnosis", "question_answering")
-    assert set(rows) == {("all", "all")} | {(family, level) for family in families for level in ("all", "direct", "complex")}
-    assert [rows["all", "all"].n_patients, rows[families[0], "all"].n_patients, rows[families[0], "direct"].n_patients] == [120, 60, 30]
-    for row in rows.values():
-        assert row.needed is not None
-        assert row.more == max(row.needed - (row.n_patients or 0), 0)
-    whole = rows["all", "all"]
+    levels = {(f"level of {family}", level) for family in families for level in ("direct", "complex")}
+    assert set(rows) == {("", "")} | {("family", family) for family in families} | levels
+    patients = [rows[part]["needed"].n_patients for part in (("", ""), ("family", families[0]), (f"level of {families[0]}", "direct"))]
+    assert patients == [120, 60, 30]
+    assert all(row["needed"].value for row in rows.values())
+    whole = rows["", ""]
     # two models that differ on this share of patients, by the usual formula
-    assert whole.needed == pytest.approx(7.85 * (whole.changed or 0) / 0.1**2, rel=0.15)
+    assert whole["needed"].value == pytest.approx(7.85 * (whole["changed"].value or 0) / 0.1**2, rel=0.15)
 
 
 def test_a_part_with_few_patients_is_planned_by_the_whole() -> None:
-    rows = {(row.family, row.level): row for row in plan_rows(study_of(abilities(14)))}
-    few = rows["differential_diagnosis", "direct"]
-    assert (few.n_patients, few.needed) == (4, rows["all", "all"].needed)
+    rows = plan_of(study_of(abilities(14)))
+    few = rows["level of differential_diagnosis", "direct"]["needed"]
+    assert (few.n_patients, few.value) == (4, rows["", ""]["needed"].value)
     assert few.note == "spread of the whole benchmark, as fewer than 5 answered both"
     assert {row.note for row in plan_rows(study_of({"m0": [True] * 8}))} == {"no two models with answers of enough patients"}
 
 
 def test_a_pair_that_differs_alike_for_every_patient_tells_nothing_about_the_number_of_patients() -> None:
-    whole = next(iter(plan_rows(study_of({"m0": [True] * 8, "m1": [False] * 8}))))
-    assert (whole.needed, whole.more, whole.note) == (None, None, "the difference of the median pair does not vary over patients")
+    whole = plan_of(study_of({"m0": [True] * 8, "m1": [False] * 8}))["", ""]["needed"]
+    assert (whole.value, whole.note) == (None, "the difference of the median pair does not vary over patients")
 
 
 def test_pairs_say_how_many_patients_the_margin_needs() -> None:
@@ -227,16 +233,16 @@ def test_the_sentence_counts_the_flags() -> None:
     for name in MODELS:
         right[name][0] = False
     study = study_of(right)
-    tables = {"item_analysis": [dict(row) for row in item_rows(study)], "case_plan": [dict(row) for row in plan_rows(study)]}
+    tables = {"items": [dict(row) for row in item_rows(study)], "plan": [dict(row) for row in plan_rows(study)]}
     said = items_takeaway(study, tables)
-    flagged = sum(bool(row["flags"]) for row in tables["item_analysis"])
+    flagged = sum(bool(row["flags"]) for row in tables["items"])
     assert said.takeaway.startswith(f"{flagged} item")
     assert "solved by no model" in said.takeaway
     assert "with one and the same wrong answer" in said.takeaway
     assert said.n == "40 items, 8 models"
     assert "to show a difference of 10 points" in said.takeaway
     few = study_of({name: right[name] for name in MODELS[:3]})
-    said = items_takeaway(few, {"item_analysis": [dict(row) for row in item_rows(few)], "case_plan": []})
+    said = items_takeaway(few, {"items": [dict(row) for row in item_rows(few)], "plan": []})
     assert said.takeaway == "No item is flagged: flags other than “blind” need 8 models."
 
 
@@ -248,15 +254,13 @@ def test_single_items_of_patients_are_not_in_a_public_run(tmp_path: Path, kind: 
     settings = IntervalSettings(resamples=50)
     study = read_study(tmp_path, [DEPTH], ["alpha", "beta"], ["rubric"], vocabulary=Path("config/vocabulary.yaml"), settings=settings)
     write_tables(study, tmp_path / "tables", tmp_path / "metrics.json", Release(profile))
-    rows = {
-        name: list(csv.DictReader((tmp_path / "tables" / f"{name}.csv").open(encoding="utf-8"))) for name in ("item_analysis", "case_plan")
-    }
-    assert bool(rows["item_analysis"]) is shown
-    assert rows["case_plan"]
+    rows = read_results(tmp_path / "tables", ("items", "plan"))
+    assert bool(rows["items"]) is shown
+    assert rows["plan"]
     if not shown:
-        small = [row for row in rows["case_plan"] if row["n_patients"].startswith("<") or row["n_patients"] == "(hidden)"]
-        assert all(not row["needed"] for row in small)
-        assert all(int(row["n_patients"]) >= 10 for row in rows["case_plan"] if row not in small)
+        small = [row for row in rows["plan"] if row["n_patients"].startswith("<") or row["n_patients"] == "(hidden)"]
+        assert all(not row["value"] for row in small)
+        assert all(int(row["n_patients"]) >= 10 for row in rows["plan"] if row not in small)
 
 
 REAL = os.environ.get("NMB_REAL_BENCHMARKS")

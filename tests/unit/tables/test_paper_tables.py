@@ -195,12 +195,12 @@ def test_errors_are_filled_by_graders_and_clinicians_and_never_by_simulated_rate
 
 
 def test_cost_calibration_efficiency_and_fields_have_their_numbers(filled: Filled) -> None:
-    cost = filled.result("cost", benchmark=DEPTH, model="own-gpt")
-    assert float(filled.cell(DEPTH, "cost", "own-gpt", "answers_usd")["value"]) == pytest.approx(0.003 * int(cost["answers"]))
+    cost = filled.result("costs", benchmark=DEPTH, model="own-gpt", arm="full")
+    assert float(filled.cell(DEPTH, "cost", "own-gpt", "answers_usd")["value"]) == pytest.approx(0.003 * int(cost["answered"]))
     assert float(filled.cell(DEPTH, "cost", "own-gpt", "usd_per_answer")["value"]) == pytest.approx(0.003)
     assert float(filled.cell(DEPTH, "cost", "own-gpt", "pass_rate")["low"]) == pytest.approx(100 * float(cost["pass1_low"]), abs=1e-4)
     reason = filled.cell(DEPTH, "cost", "house", "answers_usd")["missing"]
-    assert reason == "no cost_usd in its row of results/tables/cost.csv: no price: runs here"
+    assert reason == "no cost_usd in its row of results/tables/costs.csv: no price: runs here"
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "usd_per_1000")["value"]) == pytest.approx(3.0)
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "prompt_tokens")["value"]) == pytest.approx(700)
     assert float(filled.cell(BREADTH, "efficiency", "own-gpt", "median_s")["value"]) == pytest.approx(0.4)

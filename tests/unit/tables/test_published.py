@@ -208,8 +208,8 @@ def test_without_the_data_every_cell_of_ours_names_the_file_that_would_fill_it(m
 
 
 def test_a_model_that_is_not_asked_and_one_that_answered_nothing_say_so(medbench: PublishedConfig, tmp_path: Path) -> None:
-    asked = {"benchmark": "neural-medbench", "model": "gpt-4o", "requests": 2000, "answered": 0}
-    write_results(tmp_path, efficiency=[asked], measures=[rate("gpt-4o", value=None, low=None, high=None)])
+    asked = {"benchmark": "neural-medbench", "model": "gpt-4o", "arm": "all", "requests": 2000, "answered": 0}
+    write_results(tmp_path, costs=[asked], measures=[rate("gpt-4o", value=None, low=None, high=None)])
     rows = comparison_rows(medbench, ours_of(medbench, tmp_path))
     missing = {(row["model"], row["column"]): row["missing"] for row in rows if row["kind"] == "ours" and row["table"] == "main"}
     told = "gpt-4o answered none of 2,000 requests (results/responses/neural-medbench/gpt-4o.parquet): the last lines of the run say why, and what to do"

@@ -27,8 +27,8 @@ from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.tables.calls import destination_rows, efficiency_rows
-from neuralmedbench.tables.cost import cost_rows
+from neuralmedbench.tables.calls import destination_rows
+from neuralmedbench.tables.cost import cost_rows, request_rows
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import Study
 
@@ -125,12 +125,12 @@ def as_stored(rows: list[Response], root: Path) -> list[Response]:
 
 def compare(rows: list[Response], server: Bookkeeper) -> None:
     study = study_of(rows)
-    (sent,), (spent,) = destination_rows(study), efficiency_rows(study)
+    (sent,), (spent,) = destination_rows(study), request_rows(study)
     assert {"requests": sent.calls, "pictures": sent.pictures} == {name: server.counts[name] for name in ("requests", "pictures")}
     assert spent.attempts == sent.calls
     for row in (sent, spent):
         assert (row.prompt_tokens, row.completion_tokens) == (server.counts["prompt_tokens"], server.counts["completion_tokens"])
-        assert row.cost_usd == pytest.approx(server.usd, abs=1e-9)
+        assert float(row.cost_usd) == pytest.approx(server.usd, abs=1e-9)
 
 
 @pytest.mark.parametrize("native_n", [False, True])
@@ -230,7 +230,7 @@ def test_answers_that_share_a_call_cost_it_once(server: Bookkeeper, tmp_path: Pa
     study.readers, study.settings = {}, IntervalSettings()
     placed = {"benchmark": "b", "model": "m", "pass1": 1.0, "pass1_low": 0.9, "pass1_high": 1.0, "n_items": 4, "n_patients": 4, "rank": 1}
     (row,) = cost_rows(study, [placed])
-    assert (row.answers, row.prompt_tokens, row.completion_tokens) == (
+    assert (row.answered, row.prompt_tokens, row.completion_tokens) == (
         4,
         server.counts["prompt_tokens"],
         server.counts["completion_tokens"],

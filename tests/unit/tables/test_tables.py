@@ -253,7 +253,7 @@ def test_of_a_model_whose_answers_are_all_missing_no_table_has_a_rate(tmp_path: 
     lose_answers(tmp_path, "beta")
     tables = build(tmp_path)
     own = [(name, row) for name, rows in tables.items() for row in rows if "beta" in row.values()]
-    assert {"leaderboard", "differential", "calibrated", "cost"} <= {name for name, _ in own}
+    assert {"leaderboard", "differential", "calibrated", "costs"} <= {name for name, _ in own}
     assert not [(name, column, row) for name, row in own for column in row if RATES.fullmatch(column) and row[column]]
     board = [row for name, row in own if name == "leaderboard"]
     assert [(row["missing_fraction"], row["rank"], row["interval"]) for row in board] == [("1.000000", "", "none")] * 2
@@ -289,7 +289,7 @@ def test_case_flow_destinations_and_ratings_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "results" / "ratings" / "ratings.parquet"
     write_records(path, Rating, [rating, replace(rating, rater_id="b", value=1.0, stale=True)], key=lambda row: row.rater_id)
     tables = build(tmp_path, ("alpha",))
-    assert [(row["step"], row["n"]) for row in tables["case_flow"] if row["benchmark"] == DEPTH] == [
+    assert [(row["step"], row["n"]) for row in tables["case_flow"] if (row["benchmark"], row["unit"]) == (DEPTH, "case")] == [
         ("listed", "14"), ("excluded", "1"), ("quarantined_normalise", "1"), ("used", "12"),
     ]  # fmt: skip
     places = {(row["model"], row["destination"]) for row in tables["destinations"]}
@@ -316,7 +316,8 @@ def test_case_flow_destinations_and_ratings_are_counted(tmp_path: Path) -> None:
 
 
 def test_every_raw_file_ends_as_used_set_aside_with_a_reason_or_with_its_quarantined_case(built: dict[str, list[dict[str, str]]]) -> None:
-    rows = [row for row in built["file_flow"] if row["benchmark"] == DEPTH]
+    flow = [row for row in built["case_flow"] if row["unit"] in ("file", "series")]
+    rows = [row for row in flow if row["benchmark"] == DEPTH]
     assert [(row["unit"], row["step"], row["reason"], row["n"], row["cases"]) for row in rows] == [
         ("file", "listed", "", "800", "13"),
         ("file", "set_aside", "localizer (few slices in several planes)", "36", "12"),
@@ -326,9 +327,9 @@ def test_every_raw_file_ends_as_used_set_aside_with_a_reason_or_with_its_quarant
         ("series", "set_aside", "T2w: it covers another part of the head", "1", "1"),
     ]  # fmt: skip
     for name in (DEPTH, BREADTH):
-        files = [row for row in built["file_flow"] if (row["benchmark"], row["unit"]) == (name, "file")]
+        files = [row for row in flow if (row["benchmark"], row["unit"]) == (name, "file")]
         assert sum(int(row["n"]) for row in files if row["step"] != "listed") == int(files[0]["n"])
-    pictures = [row for row in built["file_flow"] if row["benchmark"] == BREADTH]
+    pictures = [row for row in flow if row["benchmark"] == BREADTH]
     assert ("quarantined_deidentify", "text is burned into the picture", "1") in {
         (row["step"], row["reason"], row["n"]) for row in pictures
     }
@@ -337,7 +338,7 @@ def test_every_raw_file_ends_as_used_set_aside_with_a_reason_or_with_its_quarant
 def test_the_score_of_deidentification_has_the_interval_of_the_phantoms(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
     rows = {row["action"]: row for row in built["deidentification"] if row["benchmark"] == DEPTH}
     assert float(rows["removals"]["share"]) == 1.0
-    assert (rows["actions"]["right"], rows["actions"]["required"]) == ("8999", "9000")
+    assert (rows["actions"]["count"], rows["actions"]["required"]) == ("8999", "9000")
     low, high = clopper_pearson(3, 4, 0.95)
     assert [round(float(rows["actions"][name]), 4) for name in ("patients_low", "patients_high")] == [round(low, 4), round(high, 4)]
 

@@ -1,30 +1,31 @@
-"""Accuracy by target condition: `accuracy.csv`, `predictive_values.csv`, and the cross-tabulation of diagnoses in `confusion.csv`."""
+"""What answers name for each reference (`readings.csv`), and the accuracy by target condition: topic `accuracy`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, rate_interval
+from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinical.readings import (
     ABNORMAL,
     INDETERMINATE,
-    NO_DIAGNOSIS,
-    UNRECOGNISED,
+    READ,
     DiagnosticItems,
     Readings,
     TargetCondition,
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import MODEL, NUMBER, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
@@ -75,218 +76,130 @@ def _bayes(rate: float | None, other: float | None, prevalence: float) -> float 
     return right / (right + wrong) if right + wrong > 0 else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccuracyRow(ModelRow):
-    """Sensitivity, or specificity, of one model for one target condition; `tp` to `missing` count answers."""
+SENSITIVITY, SPECIFICITY, BEST_CASE = "sensitivity", "specificity", "best_case"
+"""Measures; the last is one of the others if all indeterminate answers were right."""
 
-    kind: str
-    target: str
-    measure: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    best_case: float | None = None
-    tp: int | None = None
-    fn: int | None = None
-    fp: int | None = None
-    tn: int | None = None
-    indeterminate: int | None = None
-    refused: int | None = None
-    truncated: int | None = None
-    unparsable: int | None = None
-    abstained: int | None = None
-    unrecognised: int | None = None
-    missing: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+PREVALENCE, PPV, NPV = "prevalence", "ppv", "npv"
+"""Measures of all items: the share with the condition, and the predictive values at it."""
+
+SIDES = {"with": (SENSITIVITY, "tp", "fn"), "without": (SPECIFICITY, "tn", "fp")}
+"""Measure and counts of the items with a target condition, and of those without it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetAnswers:
-    """The answers of one model, as a test for one target condition.
+def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
+    """Measure every target condition, over the items that ask for a diagnosis; arm full, strategy direct.
 
-    Attributes
-    ----------
-    having, lacking : ndarray of bool, shape (items,)
-        Items with and items without the condition.
-    right : ndarray of bool, shape (answers,)
-        True positive and true negative answers; an indeterminate one is neither.
+    `slice` and `value_of_slice` name the condition and the items: those `with` or `without` it, or all for predictive values. These are at
+    the prevalence among the items of the set; `n_patients` is the smaller number of patients, with or without the condition.
     """
-
-    benchmark: str
-    model: str
-    target: TargetCondition
-    asked: DiagnosticItems
-    readings: Readings
-    having: Mask
-    lacking: Mask
-    right: Mask
-
-    def expected(self, side: Mask) -> int:
-        """Count the answers that are expected to some items."""
-        return int(self.readings.expected[side].sum())
-
-    def rate(self, side: Mask, event: Mask, by: ByPatient) -> Interval:
-        """Return the rate of answers with a property, shape (answers,), among the answers to some items, shape (items,)."""
-        return rate_interval(np.where(side, self.readings.share(event), np.nan), by)
-
-
-def each_target(study: Study) -> list[TargetAnswers]:
-    """Return every model and target condition of every benchmark."""
-    found = []
+    rows: list[MeasureRow | CountRow] = []
     for benchmark in study.benchmarks.values():
         asked = diagnostic_items(study, benchmark)
         targets = asked.targets
         for model in study.models if targets else ():
+            made = ModelRows("accuracy", study, benchmark, model)
             readings = readings_of(study, benchmark, model, asked)
             for target in targets:
-                having, lacking = asked.having(target), asked.lacking(target)
-                right = readings.read & (readings.naming(target) == having[readings.places])
-                found.append(
-                    TargetAnswers(
-                        benchmark=benchmark.name, model=model, target=target, asked=asked, readings=readings, having=having,
-                        lacking=lacking, right=right,
-                    )
-                )  # fmt: skip
-    return found
-
-
-SENSITIVITY, SPECIFICITY = "sensitivity", "specificity"
-
-
-def accuracy_rows(study: Study, answers: Sequence[TargetAnswers]) -> list[AccuracyRow]:
-    """Rows of `accuracy.csv`: arm full, strategy direct, over the items that ask for a diagnosis."""
-    return [_accuracy_row(study, one, measure) for one in answers for measure in (SENSITIVITY, SPECIFICITY)]
-
-
-def _accuracy_row(study: Study, one: TargetAnswers, measure: str) -> AccuracyRow:
-    asked, readings = one.asked, one.readings
-    side, (right, wrong) = (one.having, ("tp", "fn")) if measure == SENSITIVITY else (one.lacking, ("tn", "fp"))
-    answered = side[readings.places]
-    states = [named.state for named, counts in zip(readings.named, answered, strict=True) if counts]
-    expected = one.expected(side)
-    cells: Cells = {
-        right: int((one.right & answered).sum()),
-        wrong: int((readings.read & ~one.right & answered).sum()),
-        "indeterminate": int((~readings.read & answered).sum()),
-        **{state: states.count(state) for state in INDETERMINATE},
-        "missing": expected - int(answered.sum()),
-    }
-    if readings.complete:
-        by = asked.by_patient(study.settings)
-        main, best = one.rate(side, one.right, by), one.rate(side, one.right | ~readings.read, by)
-        cells |= {"value": main.value, "low": main.low, "high": main.high, "best_case": best.value}
-    return AccuracyRow(
-        benchmark=one.benchmark,
-        model=one.model,
-        kind=one.target.kind,
-        target=one.target.name,
-        measure=measure,
-        n_items=int(side.sum()),
-        n_patients=asked.patients_of(side),
-        **cells,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictiveValueRow(ModelRow):
-    """Predictive values of one model and one target condition, at its prevalence in the set."""
-
-    kind: str
-    target: str
-    prevalence: float | None = None
-    ppv: float | None = None
-    ppv_low: float | None = None
-    ppv_high: float | None = None
-    npv: float | None = None
-    npv_low: float | None = None
-    npv_high: float | None = None
-    n_patients_with: int | None = None
-    n_patients_without: int | None = None
-
-
-def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> list[PredictiveValueRow]:
-    """Rows of `predictive_values.csv`: at the prevalence among the items of the set.
-
-    The intervals are made from those of sensitivity and specificity, each with half of the error.
-    """
-    halved = replace(study.settings, confidence=(1 + study.settings.confidence) / 2)
-    rows = []
-    for one in answers:
-        if not one.readings.complete:
-            continue
-        by = one.asked.by_patient(halved)
-        sensitivity, specificity = (one.rate(side, one.right, by) for side in (one.having, one.lacking))
-        having, lacking = int(one.having.sum()), int(one.lacking.sum())
-        prevalence = having / (having + lacking)
-        ppv, npv = predictive_values(sensitivity, specificity, prevalence)
-        rows.append(
-            PredictiveValueRow(
-                benchmark=one.benchmark,
-                model=one.model,
-                kind=one.target.kind,
-                target=one.target.name,
-                prevalence=prevalence,
-                n_patients_with=one.asked.patients_of(one.having),
-                n_patients_without=one.asked.patients_of(one.lacking),
-                **with_ends({"ppv": ppv, "npv": npv}),
-            )
-        )
+                rows += _rows_of(made, asked, readings, target)
     return rows
 
 
+def _rows_of(made: ModelRows, asked: DiagnosticItems, readings: Readings, target: TargetCondition) -> Iterator[MeasureRow | CountRow]:
+    items = {"with": asked.having(target), "without": asked.lacking(target)}
+    right = readings.read & (readings.naming(target) == items["with"][readings.places])
+    values = {}
+    for side, (measure, hit, miss) in SIDES.items():
+        answered = items[side][readings.places]
+        expected = int(readings.expected[items[side]].sum())
+        cells: Cells = {"slice": f"{side} {target.kind}", "value_of_slice": target.name}
+        cells |= {"n_items": int(items[side].sum()), "n_patients": asked.patients_of(items[side])}
+        values[side] = _of_items(made, asked, items[side], readings, right)
+        answers = int(answered.sum())
+        yield made.rate(measure, values[side], n_answers=answers, left_out=expected - answers, **cells)
+        if readings.complete:
+            best = _of_items(made, asked, items[side], readings, right | ~readings.read)
+            yield made.plain(BEST_CASE, value=float(np.nanmean(best)), **cells)
+        for name, event in ((hit, right), (miss, readings.read & ~right), ("indeterminate", ~readings.read)):
+            yield made.count(name, int((event & answered).sum()), expected, **cells)
+    if readings.complete:
+        yield from _predictive(made, asked, target, items, values)
+
+
+def _of_items(made: ModelRows, asked: DiagnosticItems, items: Mask, readings: Readings, event: Mask) -> Floats:
+    """Return the share of the answers with a property by item of the benchmark, NaN for all but some items."""
+    values = np.full(len(made.outcomes.items), np.nan)
+    if readings.complete:
+        values[asked.places] = np.where(items, readings.share(event), np.nan)
+    return values
+
+
+def _predictive(
+    made: ModelRows, asked: DiagnosticItems, target: TargetCondition, items: Mapping[str, Mask], values: Mapping[str, Floats]
+) -> Iterator[MeasureRow]:
+    """Yield the predictive values; their intervals are made from those of sensitivity and specificity, each with half of the error."""
+    settings = made.study.settings
+    by = made.outcomes.by_patient(replace(settings, confidence=(1 + settings.confidence) / 2), made.key())
+    having, lacking = (int(items[side].sum()) for side in SIDES)
+    prevalence = having / (having + lacking)
+    sensitivity, specificity = (rate_interval(values[side], by) for side in SIDES)
+    cells: Cells = {"slice": target.kind, "value_of_slice": target.name}
+    cells |= {"n_items": having + lacking, "n_patients": min(asked.patients_of(items[side]) for side in SIDES)}
+    yield made.plain(PREVALENCE, value=prevalence, **cells)
+    for measure, found in zip((PPV, NPV), predictive_values(sensitivity, specificity, prevalence), strict=True):
+        yield made.plain(measure, value=found.value, low=found.low, high=found.high, **cells)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ConfusionRow(ModelRow):
-    """Number of answers of one model that name one family where the reference is of another, or of the same."""
+class ReadingRow(ModelRow):
+    """Number of answers of one model that name one family where the reference is of another, or of the same.
+
+    An answer that names none is `refused`, `truncated`, `unparsable`, `abstained` or `unrecognised` (words that the vocabulary lacks);
+    `missing` ones did not come.
+    """
 
     reference: str
     named: str
     answers: int | None = None
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
 
 
-def confusion_rows(study: Study) -> list[ConfusionRow]:
-    """Rows of `confusion.csv`: cells of the cross-tabulation with an answer, and its diagonal; shares are of the answers to that reference."""
+def reading_rows(study: Study) -> list[ReadingRow]:
+    """Rows of `readings.csv`: cells of the cross-tabulation with an answer, and its diagonal; items and patients are those of the reference."""
     rows = []
     for benchmark in study.benchmarks.values():
         asked = diagnostic_items(study, benchmark)
         groups = np.array([truth.group for truth in asked.truth])
-        by = asked.by_patient(study.settings)
         for model in study.models:
             readings = readings_of(study, benchmark, model, asked)
-            if not readings.complete:
+            if not readings.scores:
                 continue
-            named = np.array([one.group for one in readings.named])
-            asked_of = groups[readings.places].tolist()
-            found = {*zip(asked_of, named.tolist(), strict=True), *((reference, reference) for reference in asked_of)}
-            cells = sorted(found, key=lambda cell: (cell[0], _last(cell[1])))
-            for reference, group in cells:
+            counts = Counter[tuple[str, str]]()
+            for place, finding in zip(readings.places, readings.named, strict=True):
+                counts[groups[place], finding.group if finding.state == READ else finding.state] += 1
+            for reference in sorted(set(groups.tolist())):
                 own = groups == reference
-                interval = rate_interval(np.where(own, readings.share(named == group), np.nan), by)
-                rows.append(
-                    ConfusionRow(
+                cells = {name: number for (group, name), number in counts.items() if group == reference}
+                missing = int(readings.expected[own].sum()) - sum(cells.values())
+                cells = {reference: 0} | cells | ({MISSING: missing} if missing else {})
+                rows += [
+                    ReadingRow(
                         benchmark=benchmark.name,
                         model=model,
                         reference=reference,
-                        named=group,
-                        answers=int((own[readings.places] & (named == group)).sum()),
-                        share=interval.value,
-                        low=interval.low,
-                        high=interval.high,
+                        named=name,
+                        answers=number,
                         n_items=int(own.sum()),
                         n_patients=asked.patients_of(own),
                     )
-                )
+                    for name, number in sorted(cells.items(), key=lambda cell: (cell[0] in UNNAMED, cell[0]))
+                ]
     return rows
 
 
-def _last(group: str) -> tuple[bool, str]:
-    """Sort key that puts what is no diagnosis after all others."""
-    return group in (NO_DIAGNOSIS, UNRECOGNISED), group
+MISSING = "missing"
+UNNAMED = (*INDETERMINATE, MISSING)
+"""In the column `named`: answers that name no family."""
 
 
 def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -294,8 +207,9 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     parts, sizes = [], []
     for name, benchmark in study.benchmarks.items():
         own = rows_of_best(tables["accuracy"], tables, name)
-        found = {row["measure"]: row for row in own if row["kind"] == ABNORMAL.kind and row["value"] is not None}
-        if set(found) != {SENSITIVITY, SPECIFICITY}:
+        rates = [row for row in own if row["measure"] in (SENSITIVITY, SPECIFICITY) and row["value"] is not None]
+        found = {row["measure"]: row for row in rates if row["value_of_slice"] == ABNORMAL.name}
+        if len(found) < len(SIDES):
             continue
         sick, well = (counted(found[measure]["n_patients"], benchmark.cluster) for measure in (SENSITIVITY, SPECIFICITY))
         sizes.append((name, f"{sick} with and {well} without an abnormality"))
@@ -314,35 +228,24 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, largest(rows))
 
 
-def _label(row: Cells, side: str) -> Label:
-    return f"{side} {row['kind']}", row["target"]
+def _labels(row: Cells) -> list[Label]:
+    """Return the items with the condition of a row, those without it, or both."""
+    part = row["slice"]
+    parts = [part] if part.split()[0] in SIDES else [f"{side} {part}" for side in SIDES]
+    return [(name, row["value_of_slice"]) for name in parts]
 
-
-KEYS = f"{MODEL} kind target"
 
 ACCURACY = Table(
     name="accuracy",
-    row=AccuracyRow,
-    rows=lambda results: accuracy_rows(results.study, results.once(each_target)),
-    suppression=Suppression(f"{KEYS} measure", labels=lambda row: [_label(row, "with" if row["measure"] == SENSITIVITY else "without")]),
+    row=MeasureRow,
+    rows=of_study(accuracy_rows),
+    suppression=Suppression(NUMBER, labels=_labels),
     takeaways={"accuracy": accuracy_takeaway},
 )
 
-PREDICTIVE_VALUES = Table(
-    name="predictive_values",
-    row=PredictiveValueRow,
-    rows=lambda results: predictive_value_rows(results.study, results.once(each_target)),
-    suppression=Suppression(
-        KEYS,
-        mark="n_patients_with",
-        patients="",
-        labels=lambda row: [_label(row, side) for side in ("with", "without")],
-    ),
-)
-
-CONFUSION = Table(
-    name="confusion",
-    row=ConfusionRow,
-    rows=of_study(confusion_rows),
+READINGS = Table(
+    name="readings",
+    row=ReadingRow,
+    rows=of_study(reading_rows),
     suppression=Suppression(f"{MODEL} reference named", mark="", labels=lambda row: [("confused", row["reference"])]),
 )

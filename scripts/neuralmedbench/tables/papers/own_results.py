@@ -14,7 +14,7 @@ from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRo
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TOPICS
-from neuralmedbench.records.results import COLUMNS, files_of, types_of_table, with_board_names
+from neuralmedbench.records.results import ALL_ARMS, COLUMNS, files_of, types_of_table, with_board_names
 from neuralmedbench.records.words import ONCE, percent_span
 from neuralmedbench.tables.papers.shape import OURS
 from neuralmedbench.tables.rows import Cells
@@ -239,7 +239,7 @@ def _value_cells(found: Sequence[CsvRow], lookup: Lookup, ours: OwnResults, fact
 
 def _why_unanswered(model: str, ours: OwnResults) -> str:
     """Return the reason if a model answered nothing, which empties all its cells; else an empty string."""
-    asked = ours.rows("efficiency", model)
+    asked = [row for row in ours.rows("costs", model) if row["arm"] == ALL_ARMS]
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
     number = sum(int(row["requests"]) for row in asked)
