@@ -19,6 +19,7 @@ from neuralmedbench.figures.bars import (
     draw_decomposition,
     draw_errors,
     draw_funnel,
+    keep_decomposition,
     keep_errors,
 )
 from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
@@ -184,7 +185,7 @@ FIGURES = {
         "decomposition",
         "Perception or reasoning",
         "No answer under the arm that discloses the findings is here.",
-        _with("f"),
+        keep_decomposition,
         draw_decomposition,
         describe_decomposition,
     ),

@@ -14,7 +14,7 @@ from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.answers import Samples
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import ContrastRow, CountRow, MeasureRow
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 Values = Iterable[tuple[int, float | None]]
@@ -141,12 +141,16 @@ class ModelRows:
         return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
 
     def _measure(self, measure: str, known: Mask, interval: Interval, **cells: Any) -> MeasureRow:
-        method = "" if interval.value is None else interval.method
-        ends = {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
-        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
+        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends_of(interval) | cells))
 
     def _head(self, measure: str) -> dict[str, Any]:
         return {"benchmark": self.benchmark.name, "model": self.model, "topic": self.topic, "measure": measure}
 
     def _sizes(self, known: Mask) -> dict[str, Any]:
         return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}
+
+
+def ends_of(interval: Interval) -> Cells:
+    """Return the cells of a value with its interval."""
+    method = "" if interval.value is None else interval.method
+    return {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
