@@ -11,12 +11,12 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels
-from neuralmedbench.tables.fields import FieldRow, field_rows
+from neuralmedbench.tables.fields import field_rows
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import RATES
 from neuralmedbench.tables.missing import BOUNDED, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, cluster_of, whole_size
@@ -141,8 +141,8 @@ def _note(outcomes: Outcomes, key: Key, part: Part, name: str, known: Mask) -> s
     return shared_note(int(known.sum()), outcomes.request_count(key, known)) or None
 
 
-def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
-    """Return the accuracies of `fields.csv` as rows of `rates.csv`."""
+def field_rate_rows(fields: list[MeasureRow], study: Study) -> list[RateRow]:
+    """Return the accuracies of fields as rows of `rates.csv`."""
     return [
         RateRow(
             benchmark=row.benchmark,
@@ -151,16 +151,16 @@ def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
             arm=FULL,
             strategy=DIRECT,
             slice="field",
-            value_of_slice=row.field,
+            value_of_slice=row.value_of_slice,
             metric="field_accuracy",
-            value=row.accuracy,
+            value=row.value,
             low=row.low,
             high=row.high,
             n_items=row.n_items,
             n_patients=row.n_patients,
         )
         for row in fields
-        if row.accuracy is not None
+        if row.measure == "accuracy"
     ]
 
 

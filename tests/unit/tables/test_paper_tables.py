@@ -209,10 +209,13 @@ def test_cost_calibration_efficiency_and_fields_have_their_numbers(filled: Fille
         cell = filled.cell(BREADTH, "calibration", "own-gpt", column)
         assert (cell["value"], cell["low"], cell["n"]) == (confidence[name], confidence[f"{name}_low"], confidence["with_confidence"])
     for column, field in (("diagnosis", "class"), ("sequence", "sequence"), ("plane", "plane"), ("modality", "modality")):
-        row = filled.result("fields", benchmark=BREADTH, model="own-gpt", field=field)
+        row = filled.result("fields", benchmark=BREADTH, model="own-gpt", measure="accuracy", value_of_slice=field)
         cell = filled.cell(BREADTH, "fields", "own-gpt", column)
-        assert float(cell["value"]) == pytest.approx(100 * float(row["accuracy"]), abs=1e-4)
-    assert "no row with field subtype in results/tables/fields.csv" in filled.cell(BREADTH, "fields", "own-gpt", "subtype")["missing"]
+        assert float(cell["value"]) == pytest.approx(100 * float(row["value"]), abs=1e-4)
+    assert (
+        "no row with measure accuracy, value_of_slice subtype in topic fields"
+        in filled.cell(BREADTH, "fields", "own-gpt", "subtype")["missing"]
+    )
 
 
 def test_only_cells_that_this_study_cannot_have_are_empty(filled: Filled) -> None:

@@ -152,7 +152,8 @@ def _labellers(model: str, table: PublishedTable, ours: OwnResults) -> list[Labe
 
 
 def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Cells:
-    place, source = f"{ours.results}/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
+    place = f"topic {lookup.table}" if lookup.table in TOPICS else f"{ours.results}/tables/{lookup.table}.csv"
+    source = lookup.made_from.format(benchmark=ours.benchmark, model=model)
     source = source.replace("results/", f"{ours.results}/")
     if reason := _reason_without(model, ours, labeller, source):
         return {"missing": reason}
