@@ -158,8 +158,10 @@ def test_every_cell_of_the_main_table_gets_the_number_of_its_level(filled: Fille
             assert float(cell["low"]) == pytest.approx(100 * float(rate["low"]), abs=1e-4)
             assert cell["interval"].startswith("95 % exact")
         if level != "direct":
-            near = filled.result("similarity", benchmark=DEPTH, model="own-gpt", level=level, metric="bertscore_f1")
-            assert float(filled.cell(DEPTH, "main", "own-gpt", f"{level}_bertscore")["value"]) == pytest.approx(float(near["mean"]))
+            near = filled.result(
+                "similarity", benchmark=DEPTH, model="own-gpt", measure="similarity", source="bertscore_f1", value_of_slice=level
+            )
+            assert float(filled.cell(DEPTH, "main", "own-gpt", f"{level}_bertscore")["value"]) == pytest.approx(float(near["value"]))
 
 
 def test_the_model_with_the_papers_id_stands_below_its_row_and_people_stand_as_people(filled: Filled) -> None:
