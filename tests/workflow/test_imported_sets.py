@@ -164,7 +164,7 @@ def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Pa
     ).stdout
     assert found == "[]\n", "the run had none of them"
     rows = table(run, "similarity", "imported")
-    assert {(row["n"], row["mean"], row["note"].partition(":")[0]) for row in rows} == {("0", "", "not computed")}
+    assert {(row["n_answers"], row["value"], row["note"].partition(":")[0]) for row in rows} == {("0", "", "not computed")}
     assert "not computed: torch and transformers were not installed" in (run / "results" / "imported" / "report.html").read_text(
         encoding="utf-8"
     )

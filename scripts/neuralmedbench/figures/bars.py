@@ -18,7 +18,8 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import FUNNEL_STEPS
+from neuralmedbench.records.items import Arm
+from neuralmedbench.records.results import FUNNEL_STEPS, PASS1_PATIENTS
 from neuralmedbench.records.words import counted, percent, spaced
 
 CLASSES = {
@@ -140,44 +141,53 @@ def _legend(figure: Any, names: set[str], note: str) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=3, **look)
 
 
+VALUE = ("value", "low", "high")
+"""Columns of a measure."""
+
 TOLD: dict[str, tuple[str, dict[str, Any]]] = {
-    "f": ("full request", {"marker": "o", "color": "#77818b"}),
-    "donor": ("another patient's findings", {"marker": "X", "color": "#d55e00"}),
-    "d": ("the patient's findings", {"marker": "D", "color": "#0072b2"}),
-    "history": ("findings and history, no pictures", {"marker": "s", "color": "#009e73", "markerfacecolor": "none"}),
-    "leak": ("findings alone", {"marker": "v", "color": "#b8609a", "markerfacecolor": "none"}),
+    Arm.FULL: ("full request", {"marker": "o", "color": "#77818b"}),
+    Arm.FINDINGS_OF_ANOTHER: ("another patient's findings", {"marker": "X", "color": "#d55e00"}),
+    Arm.FINDINGS_DISCLOSED: ("the patient's findings", {"marker": "D", "color": "#0072b2"}),
+    Arm.FINDINGS_AND_HISTORY: ("findings and history, no pictures", {"marker": "s", "color": "#009e73", "markerfacecolor": "none"}),
+    Arm.FINDINGS_ONLY: ("findings alone", {"marker": "v", "color": "#b8609a", "markerfacecolor": "none"}),
 }
-"""Columns of pass@1 in decomposition.csv, with label and mark, from top to bottom in the row of a model."""
+"""Arms of the topic `decomposition`, with label and mark, from top to bottom in the row of a model."""
+
+
+def keep_decomposition(rows: list[Row]) -> list[Row]:
+    """Keep pass@1 under each arm, and the share of the errors that the findings repair."""
+    return having([row for row in rows if row["measure"] in (PASS1_PATIENTS, "share")], "value")
 
 
 def draw_decomposition(rows: list[Row]) -> Any:
-    """Draw pass@1 of each model with and without findings in words (from decomposition.csv)."""
+    """Draw pass@1 of each model with and without findings in words (from measures.csv)."""
     from matplotlib.lines import Line2D
 
-    found = groups(rows, "benchmark")
-    present = [name for name in TOLD if any(number(row[name]) is not None for row in rows)]
-    figure, axes = panels([2 * len(part) for part in found.values()], around=0.75, entries=len(present))
-    for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
-        labels = names(part)
-        panel.set_title(f"{benchmark}: {sample_size_range(part)}")
+    rates = [row for row in rows if row["measure"] == PASS1_PATIENTS]
+    found = {benchmark: groups(part, "model") for benchmark, part in groups(rates, "benchmark").items()}
+    present = [arm for arm in TOLD if any(row["arm"] == arm for row in rates)]
+    figure, axes = panels([2 * len(models) for models in found.values()], around=0.75, entries=len(present))
+    for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
+        first = [part[0] for part in models.values()]
+        labels = names(first)
+        panel.set_title(f"{benchmark}: {sample_size_range(first)}")
         percent_axis(panel)
-        panel.set_ylim(len(part) - 0.5, -0.5)
-        label_rows(panel, part, [labels[row["model"]] for row in part])
-        for y, row in enumerate(part):
-            for place, name in enumerate(present):
-                with drawn_for(panel, row["model"]):
-                    _rate_with_interval(panel, row, name, y + (place - (len(present) - 1) / 2) * 0.15)
+        panel.set_ylim(len(models) - 0.5, -0.5)
+        label_rows(panel, first, [labels[model] for model in models])
+        for y, (model, part) in enumerate(models.items()):
+            for row in part:
+                place = present.index(row["arm"])
+                with drawn_for(panel, model):
+                    _rate_with_interval(panel, row, y + (place - (len(present) - 1) / 2) * 0.15)
     axes[-1].set_xlabel("pass@1" + dagger_note(rows))
-    handles = [Line2D([], [], linestyle="none", markersize=7, label=TOLD[name][0], **TOLD[name][1]) for name in present]
+    handles = [Line2D([], [], linestyle="none", markersize=7, label=TOLD[arm][0], **TOLD[arm][1]) for arm in present]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)
     return figure
 
 
-def _rate_with_interval(panel: Any, row: Row, name: str, y: float) -> None:
-    value, low, high = (number(row[column]) for column in (name, f"{name}_low", f"{name}_high"))
-    if value is None:
-        return
-    look = TOLD[name][1] | ({"color": FAINT} if row.get("few_patients") else {})
+def _rate_with_interval(panel: Any, row: Row, y: float) -> None:
+    value, low, high = (number(row[column]) for column in VALUE)
+    look = TOLD[row["arm"]][1] | ({"color": FAINT} if row.get("few_patients") else {})
     if low is not None and high is not None:
         panel.plot([low, high], [y, y], color=look["color"], linewidth=1.2, solid_capstyle="round")
     panel.plot([value], [y], linestyle="none", markersize=6, **look)
@@ -189,18 +199,19 @@ def describe_decomposition(rows: list[Row]) -> str:
 
 
 def _findings_words(benchmark: str, rows: list[Row]) -> str:
-    best = min(rows, key=lambda row: (-value_of(row, "f"), row["model"]))
-    rates = "; ".join(f"{label}: {rate_words(best, name)}" for name, (label, _) in TOLD.items() if number(best[name]) is not None)
+    models = {model: {row["arm"]: row for row in part if row["measure"] == PASS1_PATIENTS} for model, part in groups(rows, "model").items()}
+    best = min(models, key=lambda model: (-value_of(models[model][Arm.FULL], "value"), model))
+    rates = "; ".join(
+        f"{label}: {rate_words(models[best][arm], 'value', VALUE[1:])}" for arm, (label, _) in TOLD.items() if arm in models[best]
+    )
+    shares = [row for row in rows if row["model"] == best and row["measure"] == "share"]
     share = (
-        f"; the findings repair {rate_words(best, 'share')} of its errors"
-        if best["shown"] == "true"
+        f"; the findings repair {rate_words(shares[0], 'value', VALUE[1:])} of its errors"
+        if shares
         else "; no share of its errors is given"
     )
-    return f"{benchmark}: {title_of(best)} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
-
-
-VALUE = ("value", "low", "high")
-"""Columns of a measure."""
+    full = models[best][Arm.FULL]
+    return f"{benchmark}: {title_of(full)} passes with {rates}{share}; {counted(len(models), 'model')}; {sample_size(full)}."
 
 
 def draw_funnel(rows: list[Row]) -> Any:

@@ -20,6 +20,7 @@ from neuralmedbench.figures.bars import (
     draw_errors,
     draw_funnel,
     keep_case_flow,
+    keep_decomposition,
     keep_errors,
 )
 from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
@@ -191,7 +192,7 @@ FIGURES = {
         "decomposition",
         "Perception or reasoning",
         "No answer under the arm that discloses the findings is here.",
-        _with("f"),
+        keep_decomposition,
         draw_decomposition,
         describe_decomposition,
     ),

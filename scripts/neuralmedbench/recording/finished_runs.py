@@ -65,12 +65,9 @@ class TableCell:
         """Arms whose answers are in the row; empty for a row that counts all arms."""
         if self.table in OF_ALL_ARMS or self.row.get("arm") == ALL_ARMS:
             return ()
-        # a row compares both arms, but has no column for them
-        if self.table == "decomposition":
-            return "full", "findings_disclosed", "findings_of_another", "findings_and_history", "findings_only"
         named = [arm for name in ("arm", "arms", "reference_arm", "other_arm") for arm in (self.row.get(name) or "").split()]
         # measures of these tables compare one or several arms with full, or with each other
-        beside = ["full"] if (self.row.get("topic") or self.table) in {"pressure", "degradation", "grounding"} else []
+        beside = ["full"] if (self.row.get("topic") or self.table) in {"pressure", "decomposition", "degradation", "grounding"} else []
         return tuple(dict.fromkeys([*beside, *named])) or ("full",)
 
     @property

@@ -157,7 +157,6 @@ OF_DIFFERENTIAL = {
     "all_right": ("all_right",),
 }
 """Cells of the leaderboard about the items of a ranked differential, by the rate over these with which they are hidden."""
-AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
 
 ABOUT_CASES = ("cases", "flow")
 """Blocks that count single cases."""
@@ -229,7 +228,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
         return PublicTables(tables, tables, study)
     disclosures = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
-    # hide rows table by table, then the cells in which other tables repeat hidden ratings
+    # hide rows table by table, then the cells of the leaderboard that repeat hidden ones
     public = {name: _public_rows(name, rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
     _follow_the_rated(public, release.fewest)
     _follow_the_differential(public)
@@ -314,7 +313,7 @@ def _public_row(rule: Suppression, row: Cells, mark: str, found: Sequence[Benchm
 
 
 def _follow_the_rated(public: Mapping[str, list[_PublicRow]], fewest: int) -> None:
-    """Empty the cells in which other tables repeat clinicians' ratings of few patients."""
+    """Empty the cells of the leaderboard that repeat clinicians' ratings of few patients."""
     few = f"<{fewest}"
     # models whose corrected rate is hidden
     rated = {
@@ -328,15 +327,6 @@ def _follow_the_rated(public: Mapping[str, list[_PublicRow]], fewest: int) -> No
     for one in public["leaderboard"]:
         if (one.row["benchmark"], one.row["model"]) in rated:
             _empty(one, CORRECTED)
-    # measures of similarity whose agreement with clinicians is hidden
-    against = {
-        (one.row["benchmark"], one.row["model"], one.row["judge"])
-        for one in public["grader_vs_clinician"]
-        if one.row["level"] == "response" and one.visible is None
-    }
-    for one in public["similarity"]:
-        if (one.row["benchmark"], one.row["model"], one.row["metric"]) in against:
-            _empty(one, AGAINST_CLINICIANS)
 
 
 def _follow_the_differential(public: Mapping[str, list[_PublicRow]]) -> None:

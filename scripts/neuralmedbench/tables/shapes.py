@@ -144,9 +144,7 @@ class ModelRows:
 
     def interval(self, measure: str, interval: Interval, known: Mask, **cells: Any) -> MeasureRow:
         """Return a value of some items with its interval."""
-        method = "" if interval.value is None else interval.method
-        ends = {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
-        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
+        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends_of(interval) | cells))
 
     def plain(self, measure: str, **cells: Any) -> MeasureRow:
         """Return a value as it is given, without an interval."""
@@ -174,3 +172,9 @@ class ModelRows:
 
     def _sizes(self, known: Mask) -> dict[str, Any]:
         return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}
+
+
+def ends_of(interval: Interval) -> Cells:
+    """Return the cells of a value with its interval."""
+    method = "" if interval.value is None else interval.method
+    return {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}

@@ -45,9 +45,6 @@ def fill(folder: Path, models: list[str]) -> None:
     board = [row | {name.replace("pass1", "pass1_patients"): row[name] for name in PASS1 if name in row} for row in board]
     broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
     write(folder, "leaderboard", [*board, *broad])
-    parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}
-    write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "shown": "false" if place == 1 else "true"}
-                                    for place, name in enumerate(models)])  # fmt: skip
     contrasts = [{"topic": "arms", "benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models]
     full = {"topic": "rates", "benchmark": "deep", "arm": "full", "strategy": "direct", "measure": "pass1", "low": 0.2, "high": 0.8}
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
@@ -64,6 +61,12 @@ def fill(folder: Path, models: list[str]) -> None:
     measures += [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
                  "value": share, "low": share - 0.1, "high": share + 0.2}
                 for name in models for place, (step, share) in enumerate(left.items(), start=1)]  # fmt: skip
+    told = {"full": 0.4, "findings_disclosed": 0.7, "findings_of_another": 0.35, "findings_only": 0.2}
+    for place, name in enumerate(models):
+        row = {"topic": "decomposition", "benchmark": "deep", "model": name, **seen}
+        measures += [row | {"measure": "pass1_patients", "arm": arm, "value": value} for arm, value in told.items()]
+        if place != 1:
+            measures.append(row | {"measure": "share", "arm": "findings_disclosed", "value": 0.5, "low": 0.2, "high": 0.8})
     for name, operator, level in product(models, ("rician_noise", "blur"), range(3)):
         row = {"topic": "degradation", "benchmark": "deep", "model": name, "measure": "pass1_patients", "slice": operator} | seen
         measures.append({**row, "value_of_slice": level, "value": 0.8 - 0.2 * level, "low": 0.1, "high": 0.9})

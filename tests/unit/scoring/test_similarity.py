@@ -101,9 +101,9 @@ def test_a_run_without_the_encoder_says_so_in_the_table_and_computes_nothing(tmp
         tmp_path, [DEPTH], ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=50)
     )
     rows = table_of_similarity(study)
-    assert [(row["metric"], row["n"], row["mean"], row["auc_vs_vocabulary"]) for row in rows] == [
-        ("cosine", 0, None, None),
-        ("bertscore_f1", 0, None, None),
+    assert [(row.measure, row.source, row.n_answers, row.value) for row in rows] == [
+        ("similarity", "cosine", 0, None),
+        ("similarity", "bertscore_f1", 0, None),
     ]
     assert {row["note"] for row in rows} == {
         "not computed: torch and transformers were not installed where answers were compared, or `similarity.encoder` is empty"
@@ -154,14 +154,16 @@ def test_the_area_is_made_of_answers_in_their_own_words_and_of_the_texts_that_we
 
     def table(rows):
         changed = replace(study, benchmarks={DEPTH: replace(found, similarity=rows)})
-        return next(row for row in table_of_similarity(changed) if row["metric"] == "cosine")
+        whole = [row for row in table_of_similarity(changed) if row.source == "cosine" and not row.slice]
+        return {row.measure: row for row in whole}
 
     made_equal = [replace(row, cosine=1.0, expanded=True) if response_key(row) in expanded else row for row in plain]
-    row = table(made_equal)
-    assert row["auc_vs_vocabulary"] == 0.5
-    assert (row["n"], row["auc_n"]) == (len(shown), len(shown) - len(expanded))
-    assert row["mean"] > 0.5
-    assert table([replace(one, expanded=False) for one in made_equal])["auc_vs_vocabulary"] > 0.7
+    mean, area = (table(made_equal)[name] for name in ("similarity", "auc_vs_vocabulary"))
+    assert area.value == 0.5
+    assert (mean.n_answers, area.n_answers) == (len(shown), len(shown) - len(expanded))
+    assert mean.value > 0.5
+    assert table([replace(one, expanded=False) for one in made_equal])["auc_vs_vocabulary"].value > 0.7
 
     stale = [replace(one, text_sha256="1" * 64) if response_key(one) in expanded else one for one in made_equal]
-    assert (table(stale)["n"], table(stale)["mean"]) == (len(shown) - len(expanded), 0.5)
+    mean = table(stale)["similarity"]
+    assert (mean.n_answers, mean.value) == (len(shown) - len(expanded), 0.5)

@@ -169,10 +169,14 @@ def study() -> Study:
 
 
 def test_every_field_has_its_official_rate(study: Study) -> None:
-    rows = {row.field: row for row in field_rows(study)}
-    assert [(rows[name].accuracy, rows[name].answered, rows[name].abstained) for name in ("flag", "sentence")] == [(0.4, 3, 1), (0.4, 3, 1)]
-    assert (rows["rewrite"].accuracy, rows["rewrite"].mean_share, rows["rewrite"].rule) == (None, pytest.approx(0.4), "words")
-    assert (rows["rewrite"].selective_accuracy, rows["flag"].macro_f1, rows["flag"].mean_share) == (None, None, None)
+    rows = {(row.value_of_slice, row.measure): row.value for row in field_rows(study)}
+    assert rows == {
+        **{(field, "accuracy"): 0.4 for field in ("flag", "sentence")},
+        **{(field, "selective_accuracy"): pytest.approx(2 / 3) for field in ("flag", "sentence")},
+        ("rewrite", "mean_share"): pytest.approx(0.4),
+        **{(field, "coverage"): 0.6 for field in ("flag", "sentence", "rewrite")},
+        **{(field, "abstained"): 0.2 for field in ("flag", "sentence", "rewrite")},
+    }
 
 
 def test_the_form_of_values_is_counted_step_by_step(study: Study) -> None:

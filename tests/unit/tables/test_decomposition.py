@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fixtures.perception import EFFECTS, measure
+from fixtures.perception import EFFECTS, decompose, measure
+from fixtures.tables import DEPTH, item, score
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
+from neuralmedbench.records.items import Arm, Family, Gold, Level, Runner
 from neuralmedbench.tables.calibrated import GraderAccuracy
-from neuralmedbench.tables.decomposition import CONTRASTS, decompose, share_beyond_grader
+from neuralmedbench.tables.decomposition import TOLD, _rows, share_beyond_grader
+from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.shapes import ModelRows
 
 FAST = IntervalSettings(resamples=1000)
 RIGHT, WRONG = np.ones(40), np.zeros(40)
@@ -18,63 +26,77 @@ SOME = (np.arange(40) % 4 == 0).astype(float)
 MORE = (np.arange(40) % 4 != 3).astype(float)
 
 
+FULL, DONOR, LEAK = Arm.FULL, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY
+
+
 def test_the_share_is_of_the_errors_under_full_and_counts_what_was_spoilt() -> None:
     spoilt = np.where(np.arange(40) == 0, 0.0, MORE)
-    found = decompose({"f": SOME, "d": spoilt, "donor": SOME, "leak": WRONG}, lambda *_: BY)
-    assert found["shown"], found["note"]
-    assert found["share"] == pytest.approx((spoilt.mean() - SOME.mean()) / (1 - SOME.mean()))
-    assert found["share_low"] < found["share"] < found["share_high"]
-    assert (found["repaired"], found["made"]) == (pytest.approx(20 / 40), pytest.approx(1 / 40))
-    assert found["gain"] == pytest.approx(found["repaired"] - found["made"])
+    _, share, note = decompose({FULL: SOME, TOLD: spoilt, DONOR: SOME, LEAK: WRONG}, BY)
+    assert note == ""
+    assert share.value == pytest.approx((spoilt.mean() - SOME.mean()) / (1 - SOME.mean()))
+    assert share.low < share.value < share.high
 
 
 @pytest.mark.parametrize(
     ("passed", "reason"),
     [
-        ({"f": SOME, "d": SOME, "donor": WRONG, "leak": WRONG}, "telling the findings was not shown to help"),
-        ({"f": SOME, "d": MORE, "donor": MORE, "leak": WRONG}, "not shown to help more than another patient's"),
-        ({"f": SOME, "d": MORE, "donor": SOME, "leak": MORE}, "the findings alone may name the answer"),
-        ({"f": SOME, "d": MORE, "leak": WRONG}, "not asked under findings_of_another"),
-        ({"f": SOME, "d": MORE, "donor": SOME}, "not asked under findings_only"),
-        ({"f": MORE, "d": SOME, "donor": WRONG, "leak": WRONG}, "the findings made it worse"),
-        ({"f": RIGHT, "d": RIGHT, "donor": WRONG, "leak": WRONG}, "no error under full"),
-        ({"f": np.full(40, np.nan), "d": RIGHT}, "no item was asked under both arms"),
+        ({FULL: SOME, TOLD: SOME, DONOR: WRONG, LEAK: WRONG}, "telling the findings was not shown to help"),
+        ({FULL: SOME, TOLD: MORE, DONOR: MORE, LEAK: WRONG}, "not shown to help more than another patient's"),
+        ({FULL: SOME, TOLD: MORE, DONOR: SOME, LEAK: MORE}, "the findings alone may name the answer"),
+        ({FULL: SOME, TOLD: MORE, LEAK: WRONG}, "not asked under findings_of_another"),
+        ({FULL: SOME, TOLD: MORE, DONOR: SOME}, "not asked under findings_only"),
+        ({FULL: MORE, TOLD: SOME, DONOR: WRONG, LEAK: WRONG}, "the findings made it worse"),
+        ({FULL: RIGHT, TOLD: RIGHT, DONOR: WRONG, LEAK: WRONG}, "no error under full"),
+        # a reference that looks up the words: it never looks at a picture, and names the disease of whoever the findings are
+        ({FULL: WRONG, TOLD: RIGHT, DONOR: WRONG, LEAK: RIGHT}, "the findings alone may name the answer"),
     ],
 )
 def test_no_share_is_given_without_a_reason_in_words(passed: dict[str, np.ndarray], reason: str) -> None:
-    found = decompose(passed, lambda *_: BY)
-    assert not found["shown"]
-    assert reason in found["note"]
-    assert found.get("share") is None
-
-
-def test_a_reference_that_looks_the_told_words_up_leaks_and_gets_no_share() -> None:
-    """It never looks at a picture: without findings it fails, and with those of another patient it names that patient's disease."""
-    found = decompose({"f": WRONG, "d": RIGHT, "donor": WRONG, "leak": RIGHT}, lambda *_: BY)
-    assert found["leak"] > 0.8
-    assert not found["shown"]
+    _, share, note = decompose(passed, BY)
+    assert reason in note
+    assert share.value is None
 
 
 def test_a_reference_that_sees_perfectly_and_never_reads_gets_zero_within_its_interval() -> None:
     """What it is told changes nothing: five samples of the same chances under every arm."""
     rng = np.random.default_rng(4)
     chances = rng.beta(3, 1, 40)
-    found = decompose({name: rng.binomial(5, chances) / 5 for name in ("f", "d", "donor", "leak")}, lambda *_: BY)
-    assert found["gain_low"] <= 0 <= found["gain_high"]
-    assert found["effect_low"] <= 0 <= found["effect_high"]
-    assert not found["shown"]
+    contrasts, share, _ = decompose({arm: rng.binomial(5, chances) / 5 for arm in (FULL, TOLD, DONOR, LEAK)}, BY)
+    assert contrasts["gain"].low <= 0 <= contrasts["gain"].high
+    assert contrasts["effect"].low <= 0 <= contrasts["effect"].high
+    assert share.value is None
 
 
 def test_what_is_the_same_for_every_item_is_judged_by_its_p_value() -> None:
-    found = decompose({"f": WRONG, "d": RIGHT, "donor": WRONG, "leak": WRONG}, lambda *_: BY)
-    assert (found["shown"], found["share"]) == (True, 1.0)
-    assert 0.9 < found["share_low"] < 1
+    _, share, _ = decompose({FULL: WRONG, TOLD: RIGHT, DONOR: WRONG, LEAK: WRONG}, BY)
+    assert share.value == 1.0
+    assert 0.9 < share.low < 1
     few = ByPatient(np.arange(3), FAST)
-    assert not decompose({"f": WRONG[:3], "d": RIGHT[:3], "donor": WRONG[:3], "leak": WRONG[:3]}, lambda *_: few)["shown"]
+    assert decompose({FULL: WRONG[:3], TOLD: RIGHT[:3], DONOR: WRONG[:3], LEAK: WRONG[:3]}, few)[1].value is None
 
 
-def test_every_contrast_is_against_the_told_findings_of_the_patient() -> None:
-    assert {first for first, _ in CONTRASTS.values()} == {"d"}
+def rows_of(full: list[bool | None], told: list[bool | None]) -> dict[tuple[str, str], Any]:
+    """Return the rows of one answer to an item of each patient under both arms; None is a missing answer."""
+    one = item(DEPTH, "case", "p", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN)
+    items = [replace(one, item_id=f"{DEPTH}/{place}", patient_id=f"p{place}") for place in range(len(full))]
+    scores = [
+        score(of, "m", arm=arm, passed=right)
+        for arm, rights in ((FULL, full), (TOLD, told))
+        for of, right in zip(items, rights, strict=True)
+    ]
+    gold = [Gold(item_id=of.item_id, answer="stroke") for of in items]
+    outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
+    made = ModelRows("decomposition", SimpleNamespace(settings=FAST), SimpleNamespace(name=DEPTH, outcomes=outcomes), "m")  # type: ignore[arg-type]
+    return {(row.measure, row.arm): row for row in _rows(made, None)}
+
+
+def test_only_items_that_are_answered_under_both_arms_count() -> None:
+    rows = rows_of([True, False, False, None], [True, True, None, True])
+    assert [rows["pass1_patients", arm].value for arm in (FULL, TOLD)] == [0.5, 1.0]
+    assert {row.n_items for row in rows.values()} == {2}
+    assert (rows["gain", TOLD].difference, rows["repaired", TOLD].value, rows["made", TOLD].value) == (0.5, 0.5, 0.0)
+    (row,) = rows_of([True, None], [None, True]).values()
+    assert (row.measure, row.value, row.note) == ("share", None, "no item was asked under both arms")
 
 
 @pytest.mark.parametrize(("studies", "many"), [(100, 10), pytest.param(200, 15, marks=pytest.mark.long)])
@@ -99,10 +121,9 @@ def test_the_range_beyond_the_graders_errors_holds_the_true_share() -> None:
     accuracy = GraderAccuracy(
         Interval(0.75, *clopper_pearson(75, 100, 0.95), "exact"), Interval(1.0, *clopper_pearson(60, 60, 0.95), "exact"), "made up"
     )
-    found = share_beyond_grader(0.75 * 0.60, 0.75 * 0.90, accuracy)
-    assert found["share_beyond_grader_low"] <= 0.75 <= found["share_beyond_grader_high"]
+    low, high = share_beyond_grader(0.75 * 0.60, 0.75 * 0.90, accuracy)
+    assert low <= 0.75 <= high
     perfect = GraderAccuracy(Interval(1.0, 1.0, 1.0, "exact"), Interval(1.0, 1.0, 1.0, "exact"), "made up")
-    exact = share_beyond_grader(0.60, 0.90, perfect)
-    assert exact["share_beyond_grader_low"] == exact["share_beyond_grader_high"] == pytest.approx(0.75)
+    assert share_beyond_grader(0.60, 0.90, perfect) == (pytest.approx(0.75), pytest.approx(0.75))
     chance = GraderAccuracy(Interval(0.5, 0.4, 0.5, "exact"), Interval(0.5, 0.4, 0.5, "exact"), "made up")
-    assert "share_beyond_grader_low" not in share_beyond_grader(0.60, 0.90, chance)
+    assert share_beyond_grader(0.60, 0.90, chance) is None

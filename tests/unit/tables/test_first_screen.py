@@ -215,37 +215,27 @@ def test_a_count_has_the_noun_and_the_verb_that_it_needs(count: int) -> None:
     assert (found["power"] == "") is (count == 0)
 
 
-EFFECT = {
-    "n_items": 20,
-    "f": 0.73,
-    "d": 0.82,
-    "donor": 0.77,
-    "gain": 0.09,
-    "gain_low": -0.06,
-    "gain_high": 0.26,
-    "gain_p": 0.188,
-    "shown": False,
-}
+def findings(measure: str, arm: str = "findings_disclosed", **cells: object) -> dict[str, object]:
+    return {"benchmark": DEPTH, "model": "Ada", "measure": measure, "arm": arm, "n_items": 20, "value": None} | cells
 
 
 def test_the_sentence_on_the_findings_states_the_number_of_its_column() -> None:
-    row = {
-        "benchmark": DEPTH,
-        "model": "Ada",
-        "note": "not shown",
-        "effect": 0.05,
-        "effect_low": -0.07,
-        "effect_high": 0.19,
-        "effect_p": 0.5,
-    }
-    tables: Any = {"leaderboard": board(NAMES), "decomposition": [EFFECT | row]}
-    start = "Told the patient's findings, Ada passes 82 % of 20 items, told another patient's 77 %: +5 points (−7 to +19; exploratory)"
-    assert decomposition_sentence(run_of(NAMES), tables, DEPTH).startswith(f"{start}; without any, 73 %. No share")
-    alone = {**EFFECT, **row, "effect": None, "donor": None}
+    rows = [
+        findings("pass1_patients", "full", value=0.73),
+        findings("pass1_patients", value=0.82),
+        findings("gain", other_arm="full", difference=0.09, low=-0.06, high=0.26),
+        findings("share", note="not shown"),
+    ]
+    alone: Any = {"leaderboard": board(NAMES), "decomposition": rows}
     assert (
         "Told the findings, Ada passes 82 % of 20 items, without them 73 %: +9 points (−6 to +26; exploratory). No share"
-        in decomposition_sentence(run_of(NAMES), tables | {"decomposition": [alone]}, DEPTH)
+        in decomposition_sentence(run_of(NAMES), alone, DEPTH)
     )
+    donor = findings("pass1_patients", "findings_of_another", value=0.77)
+    effect = findings("effect", other_arm="findings_of_another", difference=0.05, low=-0.07, high=0.19)
+    start = "Told the patient's findings, Ada passes 82 % of 20 items, told another patient's 77 %: +5 points (−7 to +19; exploratory)"
+    both = alone | {"decomposition": [*rows, donor, effect]}
+    assert decomposition_sentence(run_of(NAMES), both, DEPTH).startswith(f"{start}; without any, 73 %. No share")
 
 
 def test_the_title_is_answered_by_two_rates_side_by_side_and_nothing_compares_them() -> None:

@@ -1,4 +1,4 @@
-"""`fields.csv` and topic `validity`: every number is counted by hand."""
+"""Topics `fields` and `validity`: every number is counted by hand."""
 
 from __future__ import annotations
 
@@ -55,15 +55,19 @@ def study() -> Study:
 
 
 def test_fields_tell_coverage_from_accuracy(study: Study) -> None:
-    rows = {row["field"]: row for row in field_rows(study)}
-    assert set(rows) == {"class", "modality"}, "the fields that have a reference"
-    counts = {name: rows["class"][name] for name in ("answered", "out_of_vocabulary", "abstained", "n_items", "n_patients")}
-    assert counts == {"answered": 4, "out_of_vocabulary": 1, "abstained": 1, "n_items": 7, "n_patients": 7}
-    assert rows["class"]["accuracy"] == pytest.approx(2 / 7)
-    assert rows["class"]["coverage"] == pytest.approx(4 / 7)
-    assert rows["class"]["selective_accuracy"] == 0.5
-    assert rows["class"]["macro_f1"] == pytest.approx(2 * 2 / (7 + 2)), "two hits, seven tumours, two answers that say tumour"
-    assert rows["modality"]["coverage"] == pytest.approx(5 / 7)
+    rows = {(row.value_of_slice, row.measure): row for row in field_rows(study)}
+    assert {field for field, _ in rows} == {"class", "modality"}, "the fields that have a reference"
+    measures = {name: row for (field, name), row in rows.items() if field == "class"}
+    assert {(row.n_items, row.n_patients) for row in measures.values()} == {(7, 7)}
+    assert {name: (row.value, row.n_answers) for name, row in measures.items()} == {
+        "accuracy": (pytest.approx(2 / 7), 7),
+        "macro_f1": (pytest.approx(2 * 2 / (7 + 2)), 7),  # two hits, seven tumours, two answers that say tumour
+        "coverage": (pytest.approx(4 / 7), 7),
+        "selective_accuracy": (0.5, 4),
+        "abstained": (pytest.approx(1 / 7), 7),
+        "out_of_vocabulary": (0.25, 4),
+    }
+    assert rows["modality", "coverage"].value == pytest.approx(5 / 7)
 
 
 def test_validity_counts_every_step_of_every_runner(study: Study) -> None:
@@ -102,7 +106,17 @@ def test_answers_of_thoughts_alone_are_a_count_of_their_own(study: Study) -> Non
 
 
 def test_one_field_alone_is_a_structured_answer_too() -> None:
-    row = {"benchmark": "demo", "model": "m", "title": "M", "rank": 1, "field": "letters", "accuracy": 0.55, "low": 0.4, "high": 0.7}
+    row = {
+        "benchmark": "demo",
+        "model": "m",
+        "title": "M",
+        "rank": 1,
+        "measure": "accuracy",
+        "value_of_slice": "letters",
+        "value": 0.55,
+        "low": 0.4,
+        "high": 0.7,
+    }
     row |= {"n_items": 20, "n_patients": 20, "cluster": "item"}
     run = cast(Study, SimpleNamespace(benchmarks={"demo": None}, models={"m": SimpleNamespace(title="M")}))
     said = fields_takeaway(run, {"fields": [row], "leaderboard": [row]})

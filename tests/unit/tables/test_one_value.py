@@ -12,9 +12,11 @@ import pytest
 from fixtures.one_value import places_of, second_values
 from fixtures.report import build
 from fixtures.tables import DEPTH, write_study
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import Score, response_key
 
 MODELS = ("alpha", "beta", "gamma")
@@ -61,14 +63,14 @@ def test_a_second_interval_is_found(uneven: tuple[Path, str], tmp_path: Path) ->
     tables = tmp_path / "results/tables"
     tables.mkdir(parents=True)
     (tables.parent / "metrics.json").write_text("{}", encoding="utf-8")
-    for name in ("contrasts", "decomposition"):
-        text = (uneven[0] / f"results/tables/{name}.csv").read_text(encoding="utf-8")
-        (tables / f"{name}.csv").write_text(text, encoding="utf-8")
+    text = (uneven[0] / "results/tables/contrasts.csv").read_text(encoding="utf-8")
+    (tables / "contrasts.csv").write_text(text, encoding="utf-8")
     assert second_values(tables) == []
-    row = next(row for row in read_table(tables / "contrasts.csv") if row["arm"] == "findings_disclosed")
-    text = (tables / "contrasts.csv").read_text(encoding="utf-8")
-    (tables / "contrasts.csv").write_text(text.replace(f",{row['low']},", ",-0.999999,"), encoding="utf-8")
-    assert any("low" in line and "decomposition gain" in line for line in second_values(tables))
+    row = next(row for row in read_table(tables / "contrasts.csv") if row["measure"] == "gain")
+    gain = next(line for line in text.splitlines() if ",gain,findings_disclosed," in line)
+    changed = gain.replace(f",{row['low']},", ",-0.999999,")
+    (tables / "contrasts.csv").write_text(text.replace(gain, changed), encoding="utf-8")
+    assert any(": low" in line for line in second_values(tables))
 
 
 def test_the_leaderboard_ranks_by_patients_alike(uneven: tuple[Path, str]) -> None:
@@ -97,7 +99,13 @@ def test_a_difference_is_that_of_the_numbers_that_rank(uneven: tuple[Path, str])
         first, second = (float(board[row["benchmark"], row[side]]["pass1_patients"]) for side in ("model", "other"))
         if all(board[row["benchmark"], row[side]]["missing"] == "0" for side in ("model", "other")):
             assert float(row["difference"]) == pytest.approx(first - second, abs=2e-6)
-    for row in read_table(tables / "decomposition.csv"):
-        assert float(row["gain"]) == pytest.approx(float(row["d"]) - float(row["f"]), abs=2e-6)
-        assert float(row["gain"]) == pytest.approx(float(row["repaired"]) - float(row["made"]), abs=2e-6)
-        assert float(row["effect"]) == pytest.approx(float(row["d"]) - float(row["donor"]), abs=2e-6)
+    of_arms = by_measure(read_result(tables, "decomposition"), "arm")
+    compared = [(place, told) for place, told in of_arms.items() if "gain" in told]
+    assert compared
+    for (benchmark, model, _), told in compared:
+        gain, effect = (float(told[name]["difference"]) for name in ("gain", "effect"))
+        values = {name: float(row["value"]) for name, row in told.items() if row["value"]}
+        full, donor = (float(of_arms[benchmark, model, arm]["pass1_patients"]["value"]) for arm in ("full", "findings_of_another"))
+        assert gain == pytest.approx(values["pass1_patients"] - full, abs=2e-6)
+        assert gain == pytest.approx(values["repaired"] - values["made"], abs=2e-6)
+        assert effect == pytest.approx(values["pass1_patients"] - donor, abs=2e-6)

@@ -158,8 +158,10 @@ def test_every_cell_of_the_main_table_gets_the_number_of_its_level(filled: Fille
             assert float(cell["low"]) == pytest.approx(100 * float(rate["low"]), abs=1e-4)
             assert cell["interval"].startswith("95 % exact")
         if level != "direct":
-            near = filled.result("similarity", benchmark=DEPTH, model="own-gpt", level=level, metric="bertscore_f1")
-            assert float(filled.cell(DEPTH, "main", "own-gpt", f"{level}_bertscore")["value"]) == pytest.approx(float(near["mean"]))
+            near = filled.result(
+                "similarity", benchmark=DEPTH, model="own-gpt", measure="similarity", source="bertscore_f1", value_of_slice=level
+            )
+            assert float(filled.cell(DEPTH, "main", "own-gpt", f"{level}_bertscore")["value"]) == pytest.approx(float(near["value"]))
 
 
 def test_the_model_with_the_papers_id_stands_below_its_row_and_people_stand_as_people(filled: Filled) -> None:
@@ -209,10 +211,13 @@ def test_cost_calibration_efficiency_and_fields_have_their_numbers(filled: Fille
         cell = filled.cell(BREADTH, "calibration", "own-gpt", name)
         assert (cell["value"], cell["low"], cell["n"]) == (confidence["value"], confidence["low"], confidence["n_answers"])
     for column, field in (("diagnosis", "class"), ("sequence", "sequence"), ("plane", "plane"), ("modality", "modality")):
-        row = filled.result("fields", benchmark=BREADTH, model="own-gpt", field=field)
+        row = filled.result("fields", benchmark=BREADTH, model="own-gpt", measure="accuracy", value_of_slice=field)
         cell = filled.cell(BREADTH, "fields", "own-gpt", column)
-        assert float(cell["value"]) == pytest.approx(100 * float(row["accuracy"]), abs=1e-4)
-    assert "no row with field subtype in results/tables/fields.csv" in filled.cell(BREADTH, "fields", "own-gpt", "subtype")["missing"]
+        assert float(cell["value"]) == pytest.approx(100 * float(row["value"]), abs=1e-4)
+    assert (
+        "no row with measure accuracy, value_of_slice subtype in topic fields"
+        in filled.cell(BREADTH, "fields", "own-gpt", "subtype")["missing"]
+    )
 
 
 def test_only_cells_that_this_study_cannot_have_are_empty(filled: Filled) -> None:

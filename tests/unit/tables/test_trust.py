@@ -30,6 +30,8 @@ from neuralmedbench.tables.calibrated import accuracy_of_score, calibrated_rows
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, opinions_of, verdicts_of
 from neuralmedbench.tables.first_screen import trust_statements
 from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trust_rows
+from neuralmedbench.tables.release import PUBLIC, Release
+from neuralmedbench.tables.similarity import similarity_rows
 from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.write import write_tables
 
@@ -311,6 +313,24 @@ def written(root: Path, rated: Rated) -> Written:
     return write
 
 
+def test_the_agreement_of_few_rated_patients_is_hidden_wherever_it_stands(root: Path, rated: Rated, tmp_path: Path) -> None:
+    study = rated(ratings(root, kind, number=9))
+    depth = study.benchmarks[DEPTH]
+    study = replace(study, benchmarks={DEPTH: replace(depth, audit=replace(depth.audit, kind="patient"))})
+    areas = [row for row in similarity_rows(study, trust_rows(study)) if row.measure == "auc_vs_clinicians"]
+    assert len(areas) == 2 * len(MODELS)
+    assert any(row.value is not None for row in areas)
+    assert all(0 < (row.n_patients or 0) < 10 for row in areas)
+    write_tables(study, tmp_path, tmp_path / "metrics.json", Release(PUBLIC))
+    tables = read_results(tmp_path, ("similarity", "grader_vs_clinician"))
+    hidden = pick(tables["similarity"], measure="auc_vs_clinicians")
+    assert len(hidden) == len(areas)
+    assert {(row["value"], row["low"], row["n_answers"], row["n_patients"]) for row in hidden} == {("", "", "", "<10")}
+    agreement = [row for row in tables["grader_vs_clinician"] if row["judge"] == "cosine" and row["model"]]
+    assert {(row["auc"], row["n"], row["n_patients"]) for row in agreement} == {("", "", "<10")}
+    assert "" not in {row["value"] for row in pick(tables["similarity"], measure="similarity", slice="")}
+
+
 def badge(told: dict[str, Any]) -> str:
     return str(pick(told["badges"], name="Clinician ratings")[0]["text"])
 
@@ -318,7 +338,7 @@ def badge(told: dict[str, Any]) -> str:
 def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: Written) -> None:
     tables, told = written("simulated")
     assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
-    assert {row["auc_vs_clinicians"] for row in tables["similarity"]} == {""}
+    assert pick(tables["similarity"], measure="auc_vs_clinicians") == []
     assert {row["simulated"] for row in tables["grader_vs_clinician"]} == {"true"}
     assert {row["calibrated"] for row in pick(tables["calibrated"], simulated="false")} == {""}
     assert "" not in {row["calibrated"] for row in pick(tables["calibrated"], simulated="true")}
@@ -369,9 +389,9 @@ def test_real_ratings_stand_beside_the_raw_score(written: Written) -> None:
     assert float(shown["calibrated"]) < float(shown["pass1"])
     assert pick(tables["leaderboard"], benchmark=DEPTH, model="prior")[0]["calibrated"] == ""
     assert pick(tables["leaderboard"], benchmark=BREADTH, model="alpha")[0]["calibrated"] == ""
-    near = pick(tables["similarity"], benchmark=DEPTH, model="alpha", metric="cosine", level="all")[0]
-    assert near["n_rated"] == str(RATED)
-    assert near["auc_vs_clinicians"] != ""
+    (near,) = pick(tables["similarity"], benchmark=DEPTH, model="alpha", measure="auc_vs_clinicians", source="cosine")
+    assert near["n_answers"] == str(RATED)
+    assert near["value"] != ""
     assert told["grader_only"] == {}
     leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
     assert leaderboard.count(">Calibrated</button>") == 1
