@@ -19,7 +19,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure
+from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure, is_simulated
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -197,6 +197,7 @@ def templates(
         "group": groups,
         "mask": _mask,
         "by_measure": by_measure,
+        "is_simulated": is_simulated,
         "by_number": _by_number,
         "without": _without,
         "case_index": case_index,
