@@ -62,9 +62,7 @@ class PublishedTable(Section):
     caption: str = Field(description="What it shows.")
     notes: tuple[str, ...] = Field((), description="What a reader must know before comparing.")
     denominators: str = Field("", description="How the denominators of the columns are known, for the caption.")
-    by_labeller: bool = Field(
-        False, description="One line of ours per labeller (columns `source`, `kind`, `simulated`); simulated raters fill no cell."
-    )
+    by_labeller: bool = Field(False, description="One line of ours per labeller (column `source`); simulated raters fill no cell.")
     columns: dict[str, PublishedColumn] = Field(min_length=1, description="Columns in order.")
     rows: tuple[PublishedRow, ...] = Field(description="Rows in order.")
 

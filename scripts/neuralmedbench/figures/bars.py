@@ -19,7 +19,7 @@ from neuralmedbench.figures.table import (
     value_of,
 )
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.results import FUNNEL_STEPS, PASS1_PATIENTS
+from neuralmedbench.records.results import FUNNEL_STEPS, PASS1_PATIENTS, SIMULATED, by_measure
 from neuralmedbench.records.words import counted, percent, spaced
 
 CLASSES = {
@@ -39,21 +39,26 @@ TICKS_IN_VIEW = 4
 
 
 def keep_errors(rows: list[Row]) -> list[Row]:
-    """Keep rows by class of the paper and those of the group without a class; add the columns `class` and `panel`."""
-    kept = [
-        row for row in having(rows, "per_response") if row["level"] == "class" or (row["level"], row["group"]) == ("group", COMMUNICATION)
-    ]
-    return [{**row, "class": row["paper_class"] or row["group"], "panel": _errors_title(row)} for row in kept]
+    """Return the shares of each class of the paper, and of the group without a class, as one row; add the columns `class` and `panel`."""
+    kept = []
+    for (*_, source, part, name), of_kind in by_measure(rows, "source", "slice", "value_of_slice").items():
+        row = of_kind.get("per_response")
+        if (part == "class" or (part, name) == ("group", COMMUNICATION)) and row and number(row["value"]) is not None:
+            wrong, significant = of_kind["per_wrong"], of_kind["significant"]
+            shares = {"per_response": row["value"], "per_wrong": wrong["value"], "significant": significant["value"]}
+            ends = {"wrong_low": wrong["low"], "wrong_high": wrong["high"], "n_wrong": wrong["n_answers"]}
+            kept.append({**row, **shares, **ends, "class": name, "panel": _errors_title(row["benchmark"], source)})
+    return kept
 
 
-def _errors_title(row: Row) -> str:
-    if row["simulated"] == "true":
-        return f"{row['benchmark']}: labelled by simulated raters"
-    return f"{row['benchmark']}: labelled by {'clinicians, round ' if row['kind'] == 'round' else 'the grader '}{row['source']}"
+def _errors_title(benchmark: str, source: str) -> str:
+    if source.startswith(SIMULATED):
+        return f"{benchmark}: labelled by simulated raters"
+    return f"{benchmark}: labelled by {'clinicians, ' if ' ' in source else 'the grader '}{source}"
 
 
 def draw_errors(rows: list[Row]) -> Any:
-    """Draw the share of each class of error among all answers and among the wrong ones (from errors.csv)."""
+    """Draw the share of each class of error among all answers and among the wrong ones (from measures.csv)."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
@@ -106,7 +111,7 @@ def _commonest(panel: str, rows: list[Row]) -> str:
 
 
 def _label(title: str, part: list[Row]) -> str:
-    return f"{title}, n = {max(part, key=lambda row: number(row['n']) or 0)['n']}"
+    return f"{title}, n = {max(part, key=lambda row: number(row['n_answers']) or 0)['n_answers']}"
 
 
 def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:

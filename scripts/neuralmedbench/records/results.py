@@ -54,6 +54,16 @@ def with_board_names(row: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
+SIMULATED = "simulated "
+"""Begins the `source` or `value_of_slice` of rows of a topic that simulated raters, no clinicians, are behind."""
+
+
+def is_simulated(row: Mapping[str, Any]) -> bool:
+    """Return True for a row that simulated raters are behind."""
+    named = (row.get(name) or "" for name in ("source", "value_of_slice"))
+    return row.get("simulated") in (True, "true") or any(text.startswith(SIMULATED) for text in named)
+
+
 POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),
     "other_in_reference_pool": ("benchmark", "other"),

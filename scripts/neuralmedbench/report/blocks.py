@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from neuralmedbench.records.result_columns import TABLES as COLUMNS
-from neuralmedbench.records.results import PRIOR, files_of
+from neuralmedbench.records.results import PRIOR, files_of, is_simulated
 from neuralmedbench.records.words import capital, plural
 from neuralmedbench.report.source import LIST_OF_CASES, PageSource
 from neuralmedbench.tables.words import case_noun
@@ -268,7 +268,7 @@ def folded(blocks: Iterable[Block], source: PageSource, sections: Mapping[str, s
         rows = next((rows for name in block.tables if (rows := source.tables[name])), [])
         if block.id in NEVER_FOLDED:
             continue
-        if rows and all(row.get("simulated") == "true" for row in rows):
+        if rows and all(map(is_simulated, rows)):
             found[block.id] = "Simulated raters alone."
         elif (said := EMPTY.search(html)) and "<tbody" not in html:
             found[block.id] = unescape(TAG.sub("", said[1]))

@@ -18,7 +18,7 @@ from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import GREY, groups
-from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure
+from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure, is_simulated
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -196,6 +196,7 @@ def templates(
         "group": groups,
         "mask": _mask,
         "by_measure": by_measure,
+        "is_simulated": is_simulated,
         "by_number": _by_number,
         "without": _without,
         "case_index": case_index,

@@ -1,34 +1,30 @@
-"""Errors in the answers, per answer and per wrong answer, as labelled by graders and clinicians: `errors.csv`."""
+"""Errors in the answers, per answer and per wrong answer, as labelled by graders and clinicians: topic `errors`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Gold, Item, is_headline
+from neuralmedbench.records.results import SIMULATED, is_simulated
 from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.rows import MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, share
+from neuralmedbench.tables.words import Takeaway, value_share
 
 PRESENT, SIGNIFICANT = 1.0, 2.0
 
-
-@dataclass(frozen=True)
-class LabelSource:
-    """Source of labels: a grader, or a round of clinicians (simulated raters are a separate source)."""
-
-    name: str
-    kind: str
-    simulated: bool = False
+ROUND = "round "
+"""Begins the source of labels that is a round of clinicians; other sources are graders by name."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +52,26 @@ class LabelSheet:
     weight: float = 1.0
 
 
-def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[LabelSource, list[LabelSheet]]:
-    """Gather the labels of one model's answers: graders in the order of the run list, then rounds by name.
+def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[str, list[LabelSheet]]:
+    """Gather the labels of one model's answers by source: graders in the order of the run list, then rounds by name.
 
     Only answers under the arm full and the strategy direct whose text is still the one that was labelled.
     """
-    scores = {response_key(row): row for row in benchmark.scores[model] if is_headline(row)}
+    places = benchmark.outcomes.places
+    scores = {response_key(row): row for row in benchmark.scores[model] if is_headline(row) and row.item_id in places}
     codes = _codes_by_item(benchmark.items, benchmark.gold)
-    found: dict[LabelSource, list[LabelSheet]] = {}
+    found: dict[str, list[LabelSheet]] = {}
     for grader in study.graders:
         if sheets := _of_grader(study.used_grades(benchmark.name, model, grader), scores, codes):
-            found[LabelSource(grader, "grader")] = sheets
+            found[grader] = sheets
     asked = frozenset(study.form.errors)
-    rounds: dict[LabelSource, list[Rating]] = defaultdict(list)
+    rounds: dict[tuple[str, bool], list[Rating]] = defaultdict(list)
     for row in fresh_sample(study.ratings):
         if response_key(row) in scores and not row.adjudicated:  # an adjudicator is not asked for errors
-            rounds[LabelSource(row.round_id, "round", row.simulated)].append(row)
-    for source in sorted(rounds, key=lambda one: (one.name, one.simulated)):
-        found[source] = _of_round(rounds[source], scores, codes, asked)
+            rounds[row.round_id, row.simulated].append(row)
+    for name, simulated in sorted(rounds):
+        source = f"{SIMULATED if simulated else ''}{ROUND}{name}"
+        found[source] = _of_round(rounds[name, simulated], scores, codes, asked)
     return found
 
 
@@ -124,146 +122,105 @@ def _of_round(
 
 
 @dataclass(frozen=True)
-class ErrorBin:
-    """The codes that a row counts: one code, or all codes of a group or of a class of the paper."""
+class ErrorKind:
+    """Errors that are counted together: those of one code, or of all codes of a group or of a class of the paper."""
 
-    level: str
-    code: str
-    group: str
-    paper_class: str
+    slice: str
+    name: str
     codes: frozenset[str]
+    group: str = ""
 
 
-def bins() -> Iterator[ErrorBin]:
-    """Yield the bins of one source: every code, then groups, then the paper's classes."""
+def error_kinds() -> Iterator[ErrorKind]:
+    """Yield every code, then groups, then the paper's classes."""
     for error in TAXONOMY:
-        yield ErrorBin("code", error.code, str(error.group), str(error.paper_class or ""), frozenset({error.code}))
+        yield ErrorKind("code", error.code, frozenset({error.code}), str(error.group))
     for group in ErrorGroup:
-        yield ErrorBin("group", "", str(group), "", frozenset(error.code for error in TAXONOMY if error.group is group))
+        yield ErrorKind("group", str(group), frozenset(error.code for error in TAXONOMY if error.group is group))
     for paper in PaperClass:
-        yield ErrorBin("class", "", "", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
+        yield ErrorKind("class", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErrorRow(ModelRow):
-    """One kind of error in the answers of one model, by one source of labels."""
+def error_rows(study: Study) -> list[MeasureRow]:
+    """Shares of answers with an error, by source of labels (a grader, or a round of clinicians), and code, group or class of the paper.
 
-    source: str
-    kind: str | None = None
-    simulated: bool | None = None
-    level: str | None = None
-    code: str | None = None
-    group: str | None = None
-    paper_class: str | None = None
-    labels: int | None = None
-    per_response: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    n_patients: int | None = None
-    per_wrong: float | None = None
-    wrong_low: float | None = None
-    wrong_high: float | None = None
-    n_wrong: int | None = None
-    share_of_labels: float | None = None
-    significant: float | None = None
-    failed: int | None = None
-
-
-def error_rows(study: Study) -> list[ErrorRow]:
-    """Rows of `errors.csv`.
-
-    One row per benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
-    share of answers with such an error, `per_wrong` the share of the answers that do not pass, both with patient-clustered intervals; an
-    answer with several raters counts as the share of them who marked it. Answers of a round are weighted by the inverse of the
-    probability of their draw; `labels` and `share_of_labels` (of all labels in wrong answers) are unweighted. A missed lesion
-    counts only over items that show the lesion, a hallucinated finding only where the list of findings is complete.
+    `per_response` is the share of answers with such an error, `per_wrong` that of the answers that do not pass; an answer with several
+    raters counts as the share of them who marked it, and those of a round are weighted by the inverse of the probability of their draw.
+    `left_out` counts answers whose labels failed, `note` names the group of a code. `share_of_labels` (of all labels in wrong answers) and
+    `significant` (of the labels of such errors) are unweighted; their `note` has the number of labels. A missed lesion counts only over
+    items that show the lesion, a hallucinated finding only where the list of findings is complete.
     """
-    rows = []
-    for name, benchmark in study.benchmarks.items():
-        for model in study.models:
-            for source, sheets in error_sheets(study, benchmark, model).items():
-                head: Cells = {"benchmark": name, "model": model, "source": source.name, "kind": source.kind, "simulated": source.simulated}
-                rows += [head | _row(sheets, one, study.settings) for one in bins()]
-    return [ErrorRow(**row) for row in rows if row["n"]]
+    return [
+        row
+        for made in ModelRows.of_models("errors", study)
+        for source, sheets in error_sheets(study, made.benchmark, made.model).items()
+        for kind in error_kinds()
+        for row in _rows(made, source, sheets, kind)
+    ]
 
 
-def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings) -> Cells:
-    assessed = [sheet for sheet in sheets if sheet.assessed & one.codes]
+def _rows(made: ModelRows, source: str, sheets: Sequence[LabelSheet], kind: ErrorKind) -> Iterator[MeasureRow]:
+    assessed = [sheet for sheet in sheets if sheet.assessed & kind.codes]
+    if not assessed:
+        return
     wrong = [sheet for sheet in assessed if sheet.score.passed is False]
-    marks = [sheet.marked[code] for sheet in assessed for code in sheet.marked if code in one.codes]
+    failed = [sheet for sheet in sheets if sheet.failed & kind.codes and not sheet.assessed & kind.codes]
+    significant = [sheet.marked[code] for sheet in assessed for code in sheet.marked if code in kind.codes]
     # shares of labels are over all labels in wrong answers, of any kind
-    in_wrong = [code for sheet in sheets if sheet.score.passed is False for code in sheet.marked]
-    every, of_wrong = (_rate(part, one.codes, settings) for part in (assessed, wrong))
-    return {
-        "level": one.level,
-        "code": one.code,
-        "group": one.group,
-        "paper_class": one.paper_class,
-        "labels": len(marks),
-        "per_response": every.value,
-        "low": every.low,
-        "high": every.high,
-        "n": len({response_key(sheet.score) for sheet in assessed}),
-        "n_patients": len({sheet.score.patient_id for sheet in assessed}),
-        "per_wrong": of_wrong.value,
-        "wrong_low": of_wrong.low,
-        "wrong_high": of_wrong.high,
-        "n_wrong": len({response_key(sheet.score) for sheet in wrong}),
-        "share_of_labels": sum(code in one.codes for code in in_wrong) / len(in_wrong) if in_wrong else None,
-        "significant": sum(marks) / len(marks) if marks else None,
-        "failed": sum(len(sheet.failed & one.codes) for sheet in sheets),
-    }
+    of_kind = [code in kind.codes for sheet in sheets if sheet.score.passed is False for code in sheet.marked]
+    cells = {"source": source, "slice": kind.slice, "value_of_slice": kind.name}
+    per_response = _share_of_answers(made, "per_response", assessed, kind.codes, left_out=len(failed), note=kind.group, **cells)
+    per_wrong = _share_of_answers(made, "per_wrong", wrong, kind.codes, **cells)
+    yield from (per_response, per_wrong)
+    for measure, of_answers, labels in (("share_of_labels", per_wrong, of_kind), ("significant", per_response, significant)):
+        share, note = (float(np.mean(labels)) if labels else None), counted(len(labels), "label")
+        yield replace(of_answers, measure=measure, value=share, low=None, high=None, method="", left_out=None, note=note)
 
 
-def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: IntervalSettings) -> Interval:
+def _share_of_answers(made: ModelRows, measure: str, sheets: Sequence[LabelSheet], codes: frozenset[str], **cells: Any) -> MeasureRow:
     """Return the share of answers with such an error; each answer counts once, however many raters labelled it."""
-    if not sheets:
-        return Interval()
     by_answer: dict[Key, list[LabelSheet]] = defaultdict(list)
     for sheet in sheets:
         by_answer[response_key(sheet.score)].append(sheet)
-    groups = [by_answer[key] for key in sorted(by_answer)]
-    values = np.array([np.mean([bool(sheet.marked.keys() & codes) for sheet in group]) for group in groups], dtype=np.float64)
-    weights = np.array([group[0].weight for group in groups], dtype=np.float64)
-    return rate_interval(weights * values, ByPatient([group[0].score.patient_id for group in groups], settings), weights)
+    answers = []
+    for group in by_answer.values():
+        share = float(np.mean([bool(sheet.marked.keys() & codes) for sheet in group]))
+        answers.append((made.outcomes.places[group[0].score.item_id], share, group[0].weight))
+    return made.rate_of_answers(measure, answers, n_answers=len(answers), **cells)
 
 
 def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the errors in wrong answers, by people's labels if there are any; labels of simulated raters are never summarised."""
-    rows = [row for row in tables["errors"] if row["level"] == "class"]
-    real = [row for row in rows if not row["simulated"]]
-    answers = sum(max(row["n"] for row in own) for own in _by_sheet(rows).values())
-    n = f"{counted(answers, 'labelled answer')}" + (" (simulated labels)" if rows and not real else "")
+    rows = [row for row in tables["errors"] if row["slice"] == "class"]
+    real = [row for row in rows if not is_simulated(row)]
+    labelled: dict[tuple[str, ...], int] = defaultdict(int)
+    for row in rows:
+        if row["measure"] == "per_response":
+            place = row["benchmark"], row["model"], row["source"]
+            labelled[place] = max(labelled[place], row["n_answers"])
+    n = counted(sum(labelled.values()), "labelled answer") + (" (simulated labels)" if rows and not real else "")
     if not rows:
         return Takeaway("Nobody labelled errors in this run.", n)
-    labelled = [row for row in real if row["n_wrong"] and row["per_wrong"] is not None]
     if not real:
         return Takeaway("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
-    if not labelled:
+    wrong = [row for row in real if row["measure"] == "per_wrong" and row["value"] is not None]
+    if not wrong:
         return Takeaway("No answer that was labelled is wrong.", n)
     # clinicians before graders, then the first benchmark of the run
-    first = min(labelled, key=lambda row: (row["kind"] != "round", list(study.benchmarks).index(row["benchmark"])))
-    own = [row for row in labelled if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
+    first = min(wrong, key=lambda row: (not row["source"].startswith(ROUND), list(study.benchmarks).index(row["benchmark"])))
+    own = [row for row in wrong if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
     # the commonest class of this source
-    top = max(own, key=lambda row: (row["per_wrong"], row["paper_class"]))
-    by = "clinicians" if top["kind"] == "round" else study.all_graders[top["source"]].title
-    wrong = share({"p": top["per_wrong"], "p_low": top["wrong_low"], "p_high": top["wrong_high"]}, "p")
-    title, kind = study.models[top["model"]].title, top["paper_class"].replace("_", " ")
-    return Takeaway(f"By {by}, {wrong} of {counted(top['n_wrong'], 'wrong answer')} of {title} hold a {kind}, the commonest class.", n)
-
-
-def _by_sheet(rows: list[Cells]) -> dict[tuple[str, ...], list[Cells]]:
-    found: dict[tuple[str, ...], list[Cells]] = {}
-    for row in rows:
-        found.setdefault((row["benchmark"], row["model"], row["source"]), []).append(row)
-    return found
+    top = max(own, key=lambda row: (row["value"], row["value_of_slice"]))
+    by = "clinicians" if top["source"].startswith(ROUND) else study.all_graders[top["source"]].title
+    title, kind = study.models[top["model"]].title, top["value_of_slice"].replace("_", " ")
+    answers = counted(top["n_answers"], "wrong answer")
+    return Takeaway(f"By {by}, {value_share(top)} of {answers} of {title} hold a {kind}, the commonest class.", n)
 
 
 TABLE = Table(
     name="errors",
-    row=ErrorRow,
+    row=MeasureRow,
     rows=of_study(error_rows),
-    suppression=Suppression(f"{MODEL} source kind simulated level code group paper_class"),
+    suppression=Suppression(NUMBER),
     takeaways={"errors": errors_takeaway},
 )

@@ -19,7 +19,7 @@ from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
 from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import Key, headline
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study

@@ -82,6 +82,15 @@ class ModelRows:
         known = [(place, value) for place, value in given if value is not None]
         return self.rate(measure, self.means(known), **({"n_answers": len(given), "left_out": len(given) - len(known)} | cells))
 
+    def rate_of_answers(
+        self, measure: str, answers: Iterable[tuple[int, float, float]], *, arm: str = Arm.FULL, **cells: Any
+    ) -> MeasureRow:
+        """Return the mean over answers, each given by the place of its item, its value from 0 to 1, and its weight."""
+        places, values, weights = np.array([*answers], dtype=np.float64).reshape(-1, 3).T
+        asked = places.astype(np.int64)
+        interval = rate_interval(weights * values, self.by(arm).at(asked), weights)
+        return self.interval(measure, interval, np.isin(np.arange(len(self.outcomes.items)), asked), arm=arm, **cells)
+
     def ratio(self, measure: str, side: Ratio, *, arm: str = Arm.FULL, **cells: Any) -> MeasureRow:
         """Return a rate in which every answer that meets a condition counts alike."""
         return self.interval(measure, side.rate(self.by(arm)), side.bottom > 0, arm=arm, **cells)

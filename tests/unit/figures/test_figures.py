@@ -83,13 +83,13 @@ def fill(folder: Path, models: list[str]) -> None:
             ends = {"low": "", "high": ""} if number < 20 else {}
             place = {"slice": "coverage", "value_of_slice": number / 20, "value": 0.5}
             measures.append({**row, "measure": "share_right", **place, **ends})
+    for name, source, one in product(models, ("judge", "simulated round r1"), classes):
+        row = {"topic": "errors", "benchmark": "deep", "model": name, "source": source, "slice": "class", "value_of_slice": one, **seen}
+        shares = {"per_response": (0.2, 60), "per_wrong": (0.4, 30), "significant": (0.5, 60)}
+        measures += [{**row, "measure": measure, "value": share, "n_answers": n} for measure, (share, n) in shares.items()]
     write(folder, "measures", measures)
     write(folder, "contrasts", contrasts)
     write(folder, "counts", [])
-    labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
-    write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
-                             for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))
-                             for name in models for one in classes])  # fmt: skip
     judged = {"benchmark": "deep", "level": "response", "icc": 0.6, "icc_low": 0.4, "icc_high": 0.7, "pearson": 0.5, "n": 60}
     judges = (("judge", "grader"), ("cosine", "similarity"), ("clinician", "clinician"))
     write(folder, "grader_vs_clinician", [{**judged, "judge": judge, "kind": kind, "simulated": simulated}

@@ -20,7 +20,7 @@ from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.results import COLUMNS, by_measure, is_simulated, types_of_table
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
@@ -29,6 +29,7 @@ from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.reasoning import reasoning_rows
+from neuralmedbench.tables.rows import MeasureRow
 
 SETTINGS = IntervalSettings(resamples=500)
 ITEMS = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(4)]
@@ -85,10 +86,25 @@ def labels(of: Score, *marked: tuple[str, float | None]) -> list[Grade]:
     ]
 
 
-def by_name(study: OneStudy) -> dict[tuple[str, str], dict[str, Any]]:
+Kind = dict[str, Any]
+"""The measures of one kind of error."""
+
+
+def by_name(study: OneStudy) -> dict[tuple[str, str], Kind]:
     rows = error_rows(study)  # type: ignore[arg-type]
-    assert all(set(row) <= set(COLUMNS["errors"]) for row in rows)
-    return {(row["source"], row["code"] or row["group"] or row["paper_class"]): row for row in rows}
+    return {(source, name): kind for (_, _, source, name), kind in by_measure(rows, "source", "value_of_slice").items()}
+
+
+def values(kind: Kind, *measures: str) -> tuple[float | None, ...]:
+    return tuple(kind[name]["value"] for name in measures)
+
+
+def answers(kind: Kind) -> tuple[int, int]:
+    return kind["per_response"]["n_answers"], kind["per_wrong"]["n_answers"]
+
+
+def labels_of(kind: Kind) -> int:
+    return int(kind["significant"]["note"].split()[0])
 
 
 @pytest.fixture(scope="module")
@@ -106,28 +122,29 @@ def graded() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def test_a_code_is_counted_per_answer_and_per_wrong_answer(graded):
-    row = graded["e", "wrong_side"]
-    assert (row["labels"], row["n"], row["per_response"], row["failed"]) == (2, 3, pytest.approx(2 / 3), 1), "a failed label is missing"
-    assert (row["n_wrong"], row["per_wrong"], row["significant"]) == (2, 0.5, 0.5)
-    assert (row["kind"], row["simulated"], row["group"], row["paper_class"]) == ("grader", False, "perceptual", "perceptual_failure")
-    assert row["low"] < row["per_response"] < row["high"]
+    kind = graded["e", "wrong_side"]
+    every = kind["per_response"]
+    assert (labels_of(kind), answers(kind), every["left_out"]) == (2, (3, 2), 1), "a failed label is missing"
+    assert values(kind, "per_response", "per_wrong", "significant") == (pytest.approx(2 / 3), 0.5, 0.5)
+    assert (every["slice"], every["note"]) == ("code", "perceptual")
+    assert every["low"] < every["value"] < every["high"]
 
 
 def test_conditions_decide_of_which_answers_an_error_can_be_told(graded):
     missed, hallucinated = graded["e", "missed_lesion"], graded["e", "hallucinated_finding"]
-    assert (missed["n"], missed["labels"], missed["per_response"]) == (3, 1, pytest.approx(1 / 3)), (
+    assert (answers(missed)[0], labels_of(missed), values(missed, "per_response")) == (3, 1, (pytest.approx(1 / 3),)), (
         "the fourth item does not show its lesion"
     )
-    assert (hallucinated["n"], hallucinated["labels"]) == (1, 1), "only the first item has complete findings"
-    assert (hallucinated["n_wrong"], hallucinated["per_wrong"]) == (0, None)
+    assert (answers(hallucinated), labels_of(hallucinated)) == ((1, 0), 1), "only the first item has complete findings"
+    assert values(hallucinated, "per_wrong") == (None,)
 
 
 def test_groups_and_classes_count_an_answer_once(graded):
     group, paper = graded["e", "perceptual"], graded["e", "perceptual_failure"]
-    assert (group["labels"], group["n"], group["per_response"]) == (5, 4, 0.75)
-    assert (paper["labels"], paper["per_response"], paper["per_wrong"]) == (4, 0.75, pytest.approx(2 / 3))
+    assert (labels_of(group), answers(group)[0], values(group, "per_response")) == (5, 4, (0.75,))
+    assert (labels_of(paper), values(paper, "per_response", "per_wrong")) == (4, (0.75, pytest.approx(2 / 3)))
     shares = [graded["e", name]["share_of_labels"] for name in ("perceptual_failure", "reasoning_failure")]
-    assert shares == [0.75, 0.25], "of the four labels in wrong answers"
+    assert [(row["value"], row["note"]) for row in shares] == [(0.75, "4 labels"), (0.25, "4 labels")], "of those in wrong answers"
     assert ("e", "knowledge_gap") not in graded, "what no sheet could tell has no row"
 
 
@@ -154,16 +171,17 @@ def test_raters_of_one_answer_are_one_answer_and_the_draw_is_weighed():
         *sheet(SCORES[2], "z", ("wrong_side", 2.0), adjudicated=True),
         rating(SCORES[0], "a", "dx_correct", None),
     ]
-    row = by_name(OneStudy({"b": OneBenchmark({})}, ratings=rows))["r01", "wrong_side"]
-    assert (row["kind"], row["n"], row["labels"]) == ("round", 2, 1), "a rater who could not judge has no sheet"
-    assert row["per_response"] == pytest.approx((1 * 0.5 + 4 * 0.0) / 5)
+    kind = by_name(OneStudy({"b": OneBenchmark({})}, ratings=rows))["round r01", "wrong_side"]
+    assert (answers(kind)[0], labels_of(kind)) == (2, 1), "a rater who could not judge has no sheet"
+    assert values(kind, "per_response") == (pytest.approx((1 * 0.5 + 4 * 0.0) / 5),)
 
 
 def test_simulated_raters_are_a_source_of_their_own():
     rows = [*sheet(SCORES[1], "a", ("wrong_side", 2.0)), *sheet(SCORES[1], "s", simulated=True)]
-    found = error_rows(OneStudy({"b": OneBenchmark({})}, ratings=rows))  # type: ignore[arg-type]
-    sides = {row["simulated"]: (row["labels"], row["n"]) for row in found if row["code"] == "wrong_side"}
-    assert sides == {False: (1, 1), True: (0, 1)}
+    found = by_name(OneStudy({"b": OneBenchmark({})}, ratings=rows))
+    sides = {source: (labels_of(kind), answers(kind)[0]) for (source, name), kind in found.items() if name == "wrong_side"}
+    assert sides == {"round r01": (1, 1), "simulated round r01": (0, 1)}
+    assert [is_simulated({"source": source}) for source in sides] == [False, True]
 
 
 def test_errors_that_the_form_does_not_ask_for_were_not_looked_for():
@@ -171,8 +189,8 @@ def test_errors_that_the_form_does_not_ask_for_were_not_looked_for():
     study = OneStudy({"b": OneBenchmark({})}, ratings=rows)
     study.form = study.form.model_copy(update={"errors": ("wrong_region",)})
     found = by_name(study)
-    assert ("r01", "wrong_side") not in found
-    assert found["r01", "wrong_region"]["per_response"] == 0
+    assert ("round r01", "wrong_side") not in found
+    assert values(found["round r01", "wrong_region"], "per_response") == (0,)
 
 
 def test_equal_weights_give_the_interval_of_a_plain_rate():
@@ -198,26 +216,23 @@ def jury(rule: str, **members: Sequence[float | None]) -> dict[str, dict[str, An
     config = GraderConfig(title="J", kind="jury", members=tuple(members), rule=rule)
     benchmark = OneBenchmark({("m", name): votes(name, *values) for name, values in members.items()})
     rows = jury_rows(OneStudy({"b": benchmark}, {"j": config}))  # type: ignore[arg-type]
-    assert all(set(row) <= set(COLUMNS["juries"]) for row in rows)
-    return {row["dropped"]: row for row in rows}
+    return {source: row for (_, _, source), row in by_measure(rows, "source").items()}
 
 
 def test_a_jury_is_told_with_its_spread_and_without_each_member():
     rows = jury("majority", a=(1, 1, 0, None), b=(1, 0, 0, None), c=(1, 1, 0, 1))
-    assert list(rows) == ["", "a", "b", "c"]
-    whole = rows[""]
-    assert (whole["members"], whole["n"], whole["missing"], whole["mean"]) == (3, 3, 1, pytest.approx(2 / 3)), (
+    assert list(rows) == ["j", "j without a", "j without b", "j without c"]
+    whole, mean = rows["j"], rows["j"]["mean"]
+    assert (mean["note"], mean["n_answers"], mean["left_out"], mean["value"]) == ("majority of 3", 3, 1, pytest.approx(2 / 3)), (
         "one vote of three is no grade"
     )
-    assert (whole["voted"], whole["unanimous"], whole["spread"]) == (3.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert values(whole, "voted", "unanimous", "spread") == (3.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
     # by hand: 9 votes on three answers, five of them 1 and four 0; in one answer 4 of 6 ordered pairs differ; a vote alone does not count
-    assert whole["alpha"] == pytest.approx(1 - (2 / 9) / (2 * 5 * 4 / (9 * 8)))
-    assert (whole["changed"], whole["difference"], whole["member_mean"]) == (None, None, None)
-    assert (rows["b"]["mean"], rows["b"]["changed"], rows["b"]["member_mean"]) == (0.75, 0.0, pytest.approx(1 / 3))
-    assert (rows["a"]["changed"], rows["a"]["difference"]) == (pytest.approx(1 / 3), pytest.approx(-1 / 3)), (
-        "then the second answer is a tie"
-    )
-    assert rows["a"]["n"] == 4, "one of two members is half of them"
+    assert values(whole, "alpha") == (pytest.approx(1 - (2 / 9) / (2 * 5 * 4 / (9 * 8))),)
+    assert "changed" not in whole
+    assert values(rows["j without b"], "mean", "changed") == (0.75, 0.0)
+    assert values(rows["j without a"], "changed") == (pytest.approx(1 / 3),), "then the second answer is a tie"
+    assert rows["j without a"]["mean"]["n_answers"] == 4, "one of two members is half of them"
 
 
 def test_the_criteria_of_rubrics_are_told_together_and_errors_as_there_or_not():
@@ -231,7 +246,9 @@ def test_the_criteria_of_rubrics_are_told_together_and_errors_as_there_or_not():
         for name in ("a", "b")
     }
     rows = jury_rows(OneStudy({"b": OneBenchmark(grades)}, {"j": config}))  # type: ignore[arg-type]
-    assert {(row["criterion"], row["n"], row["mean"]) for row in rows if not row["dropped"]} == {
+    assert {
+        (row["value_of_slice"], row["n_answers"], row["value"]) for row in rows if (row["source"], row["measure"]) == ("j", "mean")
+    } == {
         ("rubric", 2, 0.5),
         ("error.wrong_side", 1, 1.0),
     }
@@ -275,21 +292,18 @@ def cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def block(**tables: list[dict[str, Any]]) -> str:
+def block(rows: Sequence[MeasureRow] = ()) -> str:
     """Render the block of the report, with cells as a table of results has them."""
-    cells = {
-        name: [{column: cell(row.get(column)) for column in COLUMNS[name]} for row in tables.get(name, [])]
-        for name in ("errors", "reasoning", "juries")
-    }
-    source = SimpleNamespace(figures={"errors": ""})
-    return templates({}).get_template("blocks/errors.html.j2").render(tables=cells, titles={"e": "<Errors>"}, looks={}, source=source)
+    tables = {"errors": [{column: cell(row.get(column)) for column in types_of_table("errors")} for row in rows]}
+    template = templates({}).get_template("blocks/errors.html.j2")
+    return template.render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=SimpleNamespace(figures={"errors": ""}))
 
 
 def test_the_report_shows_both_shares_and_says_what_is_simulated():
     grades = [*labels(SCORES[0], ("wrong_side", 2.0)), *labels(SCORES[1], ("wrong_side", None), ("wrong_region", 1.0))]
     rows = [*sheet(SCORES[1], "s", ("wrong_side", 2.0), simulated=True)]
     study = OneStudy({"b": OneBenchmark({("m", "e"): grades})}, {"e": GraderConfig(title="E", kind="llm", task="errors")}, rows)
-    text = block(errors=error_rows(study))  # type: ignore[arg-type]
+    text = block(error_rows(study))  # type: ignore[arg-type]
     graded, simulated = text.split("<h3>By round r01")
     assert "<h3>By &lt;Errors&gt;</h3>" in graded
     assert "not in the answer: 1. They are missing" in graded

@@ -58,7 +58,7 @@ def test_every_table_has_a_place_for_ours(path: Path) -> None:
     [
         ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, accuracy"),
         ("measure: pass1", "measur: pass1", "the table rates of results has no column 'measur'"),
-        ("low: wrong_low", "low: wrong_lo", "the table errors of results has no column 'wrong_lo'"),
+        ("measure: per_wrong", "mesure: per_wrong", "the table errors of results has no column 'mesure'"),
         ("{benchmark}/{model}.parquet", "{benchmark}/{modle}.parquet", "unknown placeholder {modle}"),
         ("label: GPT-5\n", "label: Lingshu\n", "2 rows are called 'Lingshu' by the source 'P'"),
     ],
@@ -256,19 +256,18 @@ def test_two_results_for_one_cell_are_an_error_and_not_the_first_of_them(medbenc
         comparison_rows(medbench, ours_of(medbench, tmp_path))
 
 
-def label_row(source: str, kind: str, paper_class: str, share: float | None, *, simulated: bool = False) -> dict[str, Any]:
-    head = {"benchmark": "neural-medbench", "model": "gpt-4o", "source": source, "kind": kind, "simulated": simulated}
-    counts = {"level": "class", "paper_class": paper_class, "n": 20, "n_wrong": 12}
-    return head | counts | {"per_wrong": share, "wrong_low": 0.01, "wrong_high": 0.9, "share_of_labels": share}
+def label_rows(source: str, paper_class: str, share: float) -> list[dict[str, Any]]:
+    row = {"benchmark": "neural-medbench", "model": "gpt-4o", "topic": "errors", "source": source, "slice": "class", "n_answers": 12}
+    row |= {"value_of_slice": paper_class, "value": share}
+    return [{**row, "measure": "share_of_labels"}, {**row, "measure": "per_wrong", "low": 0.01, "high": 0.9}]
 
 
 def test_errors_name_who_labelled_and_simulated_raters_fill_no_cell(medbench: PublishedConfig, tmp_path: Path) -> None:
     classes = ("perceptual_failure", "reasoning_failure", "knowledge_gap", "grounding_error", "visual_hallucination")
-    shares = dict(zip(classes, (0.25, 0.45, 0.1, 0.05, 0.15), strict=True))
-    rows = [label_row("llm-errors", "grader", name, share) for name, share in shares.items()]
-    rows += [label_row("r01", "round", name, 0.2) for name in classes]
-    rows += [label_row("simulated", "round", name, 0.9, simulated=True) for name in classes]
-    write_results(tmp_path, errors=rows)
+    by_class = dict(zip(classes, (0.25, 0.45, 0.1, 0.05, 0.15), strict=True))
+    labels = {"llm-errors": by_class, "round r01": dict.fromkeys(classes, 0.2), "simulated round simulated": dict.fromkeys(classes, 0.9)}
+    rows = [row for source, shares in labels.items() for name, share in shares.items() for row in label_rows(source, name, share)]
+    write_results(tmp_path, measures=rows)
     found = [
         row for row in comparison_rows(medbench, ours_of(medbench, tmp_path)) if row["table"] == "errors" and row.get("model") == "gpt-4o"
     ]

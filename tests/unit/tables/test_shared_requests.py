@@ -12,7 +12,7 @@ from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, item, response, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
 from neuralmedbench.files.result_tables import read_result
-from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import by_measure

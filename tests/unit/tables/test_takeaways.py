@@ -67,13 +67,14 @@ def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
     assert pairs_takeaway(study(), tables(pairs=[pair(0.01)])).takeaway == "The only pair of models differs after correction."
 
 
-def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: Any) -> dict[str, Any]:
-    row = {"benchmark": "b", "model": "one", "source": "judge", "kind": "grader", "simulated": simulated, "level": "class", "n": 30}
-    return {**row, "paper_class": paper_class, "per_wrong": 0.5, "wrong_low": 0.25, "wrong_high": 0.75, "n_wrong": 12, **changes}
+def label(source: str, paper_class: str = "reasoning_failure", share: float | None = 0.5) -> list[dict[str, Any]]:
+    row = {"benchmark": "b", "model": "one", "source": source, "slice": "class", "value_of_slice": paper_class}
+    wrong = {"value": share, "low": 0.25, "high": 0.75, "n_answers": 12}
+    return [{**row, "measure": "per_response", "value": 0.2, "n_answers": 30}, {**row, "measure": "per_wrong", **wrong}]
 
 
 def test_labels_of_simulated_raters_are_never_summed_up() -> None:
-    said = errors_takeaway(study(), tables(errors=[label(True)]))
+    said = errors_takeaway(study(), tables(errors=label("simulated round r01")))
     assert "50 %" not in said.takeaway
     assert said.takeaway.startswith("Only simulated raters")
     assert said.n == "30 labelled answers (simulated labels)"
@@ -81,10 +82,10 @@ def test_labels_of_simulated_raters_are_never_summed_up() -> None:
 
 def test_the_commonest_class_comes_with_its_interval_and_who_labelled_it() -> None:
     one = study(benchmarks={"b": None})
-    rows = [label(False), label(False, "perceptual_failure", per_wrong=0.2), label(True, "knowledge_gap", per_wrong=1.0)]
-    said = errors_takeaway(one, tables(errors=rows))
+    simulated = label("simulated round r01", "knowledge_gap", 1.0)
+    said = errors_takeaway(one, tables(errors=[*label("judge"), *label("judge", "perceptual_failure", 0.2), *simulated]))
     assert said.takeaway == "By Judge, 50 % (25 % to 75 %) of 12 wrong answers of One hold a reasoning failure, the commonest class."
-    assert errors_takeaway(one, tables(errors=[label(False, n_wrong=0)])).takeaway == "No answer that was labelled is wrong."
+    assert errors_takeaway(one, tables(errors=label("judge", share=None))).takeaway == "No answer that was labelled is wrong."
 
 
 def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_not() -> None:

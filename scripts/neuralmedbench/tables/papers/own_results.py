@@ -14,7 +14,7 @@ from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRo
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TOPICS
-from neuralmedbench.records.results import ALL_ARMS, COLUMNS, files_of, types_of_table, with_board_names
+from neuralmedbench.records.results import ALL_ARMS, COLUMNS, SIMULATED, files_of, is_simulated, types_of_table, with_board_names
 from neuralmedbench.records.words import ONCE, percent_span
 from neuralmedbench.tables.papers.shape import OURS
 from neuralmedbench.tables.rows import Cells
@@ -30,8 +30,8 @@ class Labeller:
     ----------
     words : str
         Description; empty where a table has no labels.
-    columns : tuple of (str, str)
-        Its values of the columns of `errors.csv`.
+    source : str
+        Its column `source`; empty where a table has no labels.
     simulated : bool
         True for a program in place of a rater: it fills no cell.
     nobody : bool
@@ -39,19 +39,18 @@ class Labeller:
     """
 
     words: str = ""
-    columns: tuple[tuple[str, str], ...] = ()
+    source: str = ""
     simulated: bool = False
     nobody: bool = False
 
 
 def labellers_of(rows: Iterable[Mapping[str, str]]) -> list[Labeller]:
-    """Return the sources of labels, in the order of the rows of `errors.csv` about one model; at least one."""
+    """Return the sources of labels, in the order of the rows of topic `errors` about one model; at least one."""
     found = dict[Labeller, None]()
     for row in rows:
-        simulated, name = row["simulated"] == "true", row["source"]
-        people = f"{'simulated raters' if simulated else 'clinicians'}, round {name}"
-        columns = tuple((column, row[column]) for column in ("source", "kind", "simulated"))
-        found[Labeller(people if row["kind"] == "round" else f"grader {name}", columns, simulated)] = None
+        source, simulated = row["source"], is_simulated(row)
+        people = f"{'simulated raters' if simulated else 'clinicians'}, {source.removeprefix(SIMULATED)}"
+        found[Labeller(people if " " in source else f"grader {source}", source, simulated)] = None
     return list(found) or [Labeller(nobody=True)]
 
 
@@ -160,7 +159,7 @@ def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller,
         return {"missing": reason}
     # select the rows of the cell
     wanted = {name: (value,) if isinstance(value, str) else value for name, value in lookup.where.items()}
-    wanted |= {name: (value,) for name, value in labeller.columns}
+    wanted |= {"source": (labeller.source,)} if labeller.source else {}
     found = [row for row in ours.rows(lookup.table, model) if all(row[name] in values for name, values in wanted.items())]
     if len(found) > max(map(len, wanted.values()), default=1):
         message = f"{place}: {len(found)} rows fit one cell of a paper's table ({ours.benchmark}, {model}); name more columns in `where`"
