@@ -29,7 +29,7 @@ FAMILY = "family"
 """The slice by task family."""
 
 
-class Group(NamedTuple):
+class ItemGroup(NamedTuple):
     """Some items: a slice and its value, and their mask, shape (items,)."""
 
     slice: str
@@ -65,7 +65,7 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     return rows
 
 
-def _rows_of(made: ModelRows, key: Key, groups: list[Group]) -> Iterator[MeasureRow]:
+def _rows_of(made: ModelRows, key: Key, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of a model under an arm that are known, or lie between bounds."""
     outcomes, most = made.outcomes, made.study.settings.max_missing_fraction
     asked = [Group(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
@@ -81,7 +81,7 @@ def _rows_of(made: ModelRows, key: Key, groups: list[Group]) -> Iterator[Measure
                 yield row
 
 
-def _is_given(key: Key, group: Group, name: str) -> bool:
+def _is_given(key: Key, group: ItemGroup, name: str) -> bool:
     """Return True if a group has a rate of this name under an arm: false alarms of normal controls, all others by group under the arm full."""
     if name == FALSE_ALARM:
         return group.slice == "normal_control"
@@ -90,7 +90,7 @@ def _is_given(key: Key, group: Group, name: str) -> bool:
     return group.slice == ALL or is_headline(key)
 
 
-def _rate(made: ModelRows, key: Key, group: Group, name: str, of_items: Floats) -> MeasureRow | None:
+def _rate(made: ModelRows, key: Key, group: ItemGroup, name: str, of_items: Floats) -> MeasureRow | None:
     outcomes, counts, mask = made.outcomes, made.outcomes.counts[key], group.mask
     # without any answer to a group it has no rate, but it may have a mean grade
     answered = name in counts.grades or (counts.missing < counts.samples)[mask].any()
@@ -126,7 +126,7 @@ def _interval_of(values: Floats, by: ByPatient) -> Interval:
     return Interval(interval.value) if one_draw else interval
 
 
-def _note(made: ModelRows, key: Key, group: Group, name: str, known: Mask) -> str:
+def _note(made: ModelRows, key: Key, group: ItemGroup, name: str, known: Mask) -> str:
     """State that items share requests, and pairs of which this decides the result."""
     outcomes = made.outcomes
     pairs = outcomes.pairs_of_one_request(key) if name in PAIR_METRICS and group.slice == ALL else 0
@@ -135,7 +135,7 @@ def _note(made: ModelRows, key: Key, group: Group, name: str, known: Mask) -> st
     return shared_note(int(known.sum()), outcomes.request_count(key, known))
 
 
-def _constant_rows(made: ModelRows, groups: list[Group]) -> Iterator[MeasureRow]:
+def _constant_rows(made: ModelRows, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of the best constant answer."""
     families = [group for group in groups if group.slice == FAMILY]
     for group in (*families, Group(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
@@ -145,7 +145,7 @@ def _constant_rows(made: ModelRows, groups: list[Group]) -> Iterator[MeasureRow]
                 yield _constant_row(made, name, group, floor)
 
 
-def _constant_row(made: ModelRows, name: str, group: Group, floor: Floor) -> MeasureRow:
+def _constant_row(made: ModelRows, name: str, group: ItemGroup, floor: Floor) -> MeasureRow:
     return made.rate(name, floor.chosen, interval_of=lambda _, by: floor.interval(by), slice=group.slice, value_of_slice=group.value)
 
 
