@@ -58,7 +58,7 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     """
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
-        groups = [Group(*group) for group in item_groups(study, benchmark.outcomes)]
+        groups = [ItemGroup(*group) for group in item_groups(study, benchmark.outcomes)]
         for key in benchmark.outcomes.counts:
             rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
         rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
@@ -68,9 +68,9 @@ def rate_rows(study: Study) -> list[MeasureRow]:
 def _rows_of(made: ModelRows, key: Key, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of a model under an arm that are known, or lie between bounds."""
     outcomes, most = made.outcomes, made.study.settings.max_missing_fraction
-    asked = [Group(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
+    asked = [ItemGroup(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
     if is_headline(key):
-        asked.append(Group(RANKED_DIFFERENTIAL, "true", outcomes.differential_items(key)))
+        asked.append(ItemGroup(RANKED_DIFFERENTIAL, "true", outcomes.differential_items(key)))
     measures = (*RATES, *PAIR_METRICS, FALSE_ALARM)
     of_items = {within: {name: outcomes.metric(name, key, within_family=within) for name in measures} for within in (False, True)}
     for group in asked:
@@ -138,7 +138,7 @@ def _note(made: ModelRows, key: Key, group: ItemGroup, name: str, known: Mask) -
 def _constant_rows(made: ModelRows, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of the best constant answer."""
     families = [group for group in groups if group.slice == FAMILY]
-    for group in (*families, Group(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
+    for group in (*families, ItemGroup(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
         for name in ("pass1", "candidates5"):
             floor = Floor(*(np.where(group.mask, values, np.nan) for values in made.benchmark.floors[name]))
             if not np.isnan(floor.chosen).all():
