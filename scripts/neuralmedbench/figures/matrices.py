@@ -30,7 +30,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import BOUNDS, FEWEST, HIDDEN, mark_of
+from neuralmedbench.records.results import BOUNDS, FEWEST, HIDDEN, POOL_MARKS, mark_of
 from neuralmedbench.records.words import counted, percent, spaced
 
 SEQUENTIAL = "cividis"
@@ -305,8 +305,7 @@ def _significant(row: Row) -> bool:
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:
     place = {name: at for at, name in enumerate(order)}
     titles = {row[side]: short(title_of(row, side)) for row in rows for side in TITLES}
-    marks = {"model": "in_reference_pool", "other": "other_in_reference_pool"}
-    pool = {row[side] for row in rows for side, mark in marks.items() if row[mark] == "true"}
+    pool = {row[side] for row in rows for mark, (_, side) in POOL_MARKS.items() if row[mark] == "true"}
     square_off(
         panel,
         len(order),

@@ -18,7 +18,7 @@ from neuralmedbench.records.words import all_of, capital, counted, listing
 from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study, side_labels
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
+from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
@@ -68,7 +68,7 @@ def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, Fa
 
 def pair_rows(study: Study, pairs: Mapping[str, Sequence[Pair]]) -> list[Row]:
     """Compare models, count the items that one of two passes alone, and the patients that a difference of the margin needs."""
-    return [row for name, own in pairs.items() for pair in own for row in _pair_rows(study, study.benchmarks[name], pair)]
+    return [row for name in pairs for pair in pairs[name] for row in _pair_rows(study, study.benchmarks[name], pair)]
 
 
 def _pair_rows(study: Study, benchmark: BenchmarkStudy, pair: Pair) -> Iterator[Row]:
@@ -97,20 +97,17 @@ def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Contra
         for key in outcomes.counts:
             if key.arm == FULL or key.strategy != DIRECT:
                 continue
-            full, made = Key(key.model), ModelRows("arms", study, benchmark, key.model)
+            made = ModelRows("arms", study, benchmark, key.model)
+            paired = made.paired(key, Key(key.model))
             tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
-            row = made.passes_contrast(PASS1_PATIENTS, key, full, tested=tested)
-            both = outcomes.complete(key, full)
-            shared = shared_note(int(both.sum()), outcomes.request_count(key, both))
+            row = made.passes_difference(PASS1_PATIENTS, paired, tested)
+            if key in outcomes.requests and paired.difference.patients == 1:
+                # patients who share a request are one: of a single draw nothing can be tested
+                row = replace(row, p_value=None)
+            shared = shared_note(int(paired.items.sum()), outcomes.request_count(key, paired.items))
             notes = [UPPER_BOUND if key.arm in oracle else "", shared]
-            rows.append(replace(row, note="; ".join(filter(None, notes)), **_untested(outcomes, key, both)))
+            rows.append(replace(row, note="; ".join(filter(None, notes))))
     return rows
-
-
-def _untested(outcomes: Outcomes, key: Key, items: Mask) -> Cells:
-    """Patients who share a request are one: of a single draw nothing can be tested."""
-    alone = key in outcomes.requests and len(np.unique(outcomes.clusters(key, Key(key.model))[items])) == 1
-    return {"p_value": None} if alone else {}
 
 
 def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:
@@ -231,9 +228,7 @@ def _reader_rows(made: ModelRows) -> Iterator[Row]:
         if model not in study.readers:
             yield ModelRows("readers", study, benchmark, model).passes(keys[1], both, other=reader, **cells)
         yield made.passes_difference(PASS1_DIFFERENCE, paired, **cells)
-        seconds = _seconds(benchmark, reader, both)
-        if seconds is not None:
-            yield made.plain("seconds_median", value=seconds, other=model, **cells)
+        yield made.plain("seconds_median", value=_seconds(benchmark, reader, both), other=model, **cells)
 
 
 def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None:

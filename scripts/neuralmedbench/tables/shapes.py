@@ -103,11 +103,9 @@ class ModelRows:
         cells |= {"n_answers": int(samples[known].sum()), "left_out": int(samples[~known].sum())}
         return self.interval(measure, interval, known, arm=key.arm, strategy=key.strategy, **cells)
 
-    def passes_contrast(
-        self, measure: str, first: Key, second: Key, items: Mask | None = None, tested: FamilyTest | None = None, **cells: Any
-    ) -> ContrastRow:
-        """Return pass@1 under one key minus that under another one; `tested` if sentences at a glance may claim it."""
-        return self.passes_difference(measure, self.paired(first, second, items), tested, **cells)
+    def passes_contrast(self, measure: str, first: Key, second: Key, items: Mask | None = None, **cells: Any) -> ContrastRow:
+        """Return pass@1 under one key minus that under another one, on the items without a missing answer under both."""
+        return self.passes_difference(measure, self.paired(first, second, items), **cells)
 
     def paired(self, first: Key, second: Key, items: Mask | None = None) -> Paired:
         """Compare pass@1 under two keys."""
@@ -117,7 +115,7 @@ class ModelRows:
         return Paired(first, second, both, paired_difference(np.where(both, ours, np.nan), np.where(both, theirs, np.nan), by))
 
     def passes_difference(self, measure: str, paired: Paired, tested: FamilyTest | None = None, **cells: Any) -> ContrastRow:
-        """Return a comparison of pass@1 as a row, with its answer."""
+        """Return a comparison of pass@1 as a row, with its answer; `tested` if sentences at a glance may claim it."""
         (first, second, both, difference), settings = paired, self.study.settings
         unread = paired.unread_that_may_turn(self.outcomes, settings.max_missing_fraction)
         p_corrected = tested.corrected(difference.p_value) if tested else None

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PRIOR, by_measure
+from neuralmedbench.report.page import templates
+from neuralmedbench.report.source import with_marks
 from neuralmedbench.tables.contrasts import model_pairs, reader_rows, readers_takeaway
 from neuralmedbench.tables.first_screen import badges
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.rates import rate_rows
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.write import write_tables
 
 READERS = tuple(f"reader-{ROUND}-{number}" for number in (1, 2))
 
@@ -72,6 +77,19 @@ def test_reader_and_model_are_compared_on_the_same_questions(study: Study) -> No
     assert {(row.slice, row.value_of_slice) for row in reader_rows(study)} >= {("level", "dialogue"), ("family", "lesion_recognition")}
     places = [(row.model, row.other, row.slice, row.value_of_slice, row.measure) for row in reader_rows(study)]
     assert len(places) == len(set(places)), "no row is written twice"
+
+
+def test_the_page_shows_both_rates_beside_their_difference(study: Study, tmp_path: Path) -> None:
+    write_tables(study, tmp_path, tmp_path / "metrics.json")
+    tables = {name: with_marks(rows) for name, rows in read_results(tmp_path, ("leaderboard", "readers")).items()}
+    titles = {name: model.title for name, model in study.models.items()}
+    template = templates({}).get_template("blocks/readers.html.j2")
+    block = template.render(tables=tables, titles=titles, looks={}, pictured=True)
+    lines = re.search(r"<tbody>(.*)</tbody>", block, flags=re.DOTALL)[1].strip().splitlines()
+    first, *others = [re.sub(r"<[^>]+>", " ", line).split() for line in lines]
+    words = "Simulated reader h01-1 b Zeta VLM 100 % 61–100 83 % 28–100 +17 −26 to +100 30.00 7 6 simulated"
+    assert first == words.split()
+    assert [row[-1] for row in others] == ["simulated", "clinician", "simulated"]
 
 
 def test_only_answers_of_people_are_in_the_sentence_about_readers(study: Study) -> None:
