@@ -49,7 +49,7 @@ def test_the_surest_answers_are_kept_first_and_equal_ones_alike(rows: list[tuple
 def test_intervals_hold_their_value(rows: list[tuple[float, bool]], patients: int) -> None:
     confidence, right = arrays(rows)
     by = ByPatient(np.arange(len(rows)) % patients, IntervalSettings())
-    for found, least in ((overconfidence(confidence, right, by), -1), (auroc_interval(confidence, right, by), 0)):
-        if found.low is not None:
-            assert least - 1e-9 <= found.low <= found.value + 1e-9
-            assert found.value - 1e-9 <= found.high <= 1 + 1e-9
+    for interval, least in ((overconfidence(confidence, right, by), -1), (auroc_interval(confidence, right, by), 0)):
+        if interval.low is not None:
+            assert least - 1e-9 <= interval.low <= interval.value + 1e-9
+            assert interval.value - 1e-9 <= interval.high <= 1 + 1e-9

@@ -166,8 +166,8 @@ def kept_parts(confidence: Floats, coverage: float) -> Floats:
     [1.0, 0.0, 0.5]
     """
     _, place, number = np.unique(-confidence, return_inverse=True, return_counts=True)
-    before = np.cumsum(number) - number
-    return np.asarray((np.clip(coverage * len(confidence) - before, 0, number) / number)[place.reshape(-1)], dtype=np.float64)
+    before, kept = np.cumsum(number) - number, round(coverage * len(confidence), 9)  # no answer is kept by a rounding error
+    return np.asarray((np.clip(kept - before, 0, number) / number)[place.reshape(-1)], dtype=np.float64)
 
 
 def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:

@@ -30,9 +30,9 @@ ACROSS, PANEL_IN = 5, 1.8
 
 
 def keep_reliability(rows: list[Row]) -> list[Row]:
-    """Keep the bins of confidence: the share right, with the column `mean_confidence`."""
+    """Keep the bins of confidence: the share right, with the column `mean_confidence` unless it is there."""
     bins = by_measure((row for row in having(rows, "value") if row["slice"] == "bin"), "source", "value_of_slice").values()
-    return [{**of["share_right"], "mean_confidence": of["mean_confidence"]["value"]} for of in bins]
+    return [{"mean_confidence": of.get("mean_confidence", {}).get("value", ""), **of["share_right"]} for of in bins]
 
 
 def keep_risk_coverage(rows: list[Row]) -> list[Row]:

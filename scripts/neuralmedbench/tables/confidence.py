@@ -180,7 +180,7 @@ def _rows(made: ModelRows) -> Iterator[Row]:
     gathered = list(gather_confidences(made))
     full = {answers.source: answers for answers in gathered if answers.arm == FULL}
     for answers in gathered:
-        known, other = answers.known, full.get(answers.source)
+        known, under_full = answers.known, full.get(answers.source)
         left_out = len(answers.value) - len(known.value) + answers.missing
         summary = list(measure_rows(made, known, left_out=left_out)) or [_without(made, answers, left_out)]
         yield from summary
@@ -189,10 +189,11 @@ def _rows(made: ModelRows) -> Iterator[Row]:
         if answers.arm == FULL and len(known.value):
             yield from _bins(made, known)
             yield from _coverages(made, answers)
-        elif answers.arm != FULL and other:
-            both = np.intersect1d(known.places, other.known.places)
+        elif answers.arm != FULL and under_full:
+            both = np.intersect1d(known.places, under_full.known.places)
+            sides = [side.of_items(both) for side in (known, under_full.known)]
             if both.size:
-                yield shift_row(made, known.of_items(both), other.known.of_items(both), slice=SOURCE, value_of_slice=str(answers.source))
+                yield shift_row(made, *sides, slice=SOURCE, value_of_slice=str(answers.source))
 
 
 def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = MEASURES, **cells: Any) -> Iterator[MeasureRow]:

@@ -80,14 +80,14 @@ def patients(answers: int, of_one: int) -> ByPatient:
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_variance_of_the_area_is_that_of_delong_where_every_patient_has_one_answer(ties: bool) -> None:
     confidence, right = answers(3, 60, ties=ties)
-    found, passed = auroc_interval(confidence, right, patients(60, 1)), right > 0.5
+    interval, passed = auroc_interval(confidence, right, patients(60, 1)), right > 0.5
     apart = confidence[passed][:, None] - confidence[~passed]
     wins = (apart > 0) + 0.5 * (apart == 0)
     variance = sum(wins.mean(axis=side).var(ddof=1) / wins.shape[1 - side] for side in (0, 1))
-    size = found.value * (1 - found.value) / variance
-    assert found.value == pytest.approx(wins.mean())
+    size = interval.value * (1 - interval.value) / variance
+    assert interval.value == pytest.approx(wins.mean())
     # the effective sample, corrected by Student's t of 60 patients; DeLong divides each side by its own degrees of freedom
-    assert found.ends == pytest.approx(clopper_pearson(found.value * size, size, 0.95), abs=0.01)
+    assert interval.ends == pytest.approx(clopper_pearson(interval.value * size, size, 0.95), abs=0.01)
 
 
 def test_the_interval_of_the_area_widens_with_answers_of_one_patient_and_where_one_side_is_few() -> None:
@@ -104,8 +104,8 @@ def test_the_interval_of_the_area_widens_with_answers_of_one_patient_and_where_o
 
 def test_overconfidence_lies_in_its_interval_and_has_that_of_the_share_where_none_is_right() -> None:
     confidence, right = answers(6, 160)
-    found = overconfidence(confidence, right, patients(160, 4))
-    assert found.value == pytest.approx((confidence - right).mean())
-    assert found.low < found.value < found.high
+    interval = overconfidence(confidence, right, patients(160, 4))
+    assert interval.value == pytest.approx((confidence - right).mean())
+    assert interval.low < interval.value < interval.high
     wrong = overconfidence(np.full(12, 0.9), np.zeros(12), patients(12, 1))
     assert wrong[:3] == pytest.approx((0.9, 0.9 - (1 - 0.05 ** (1 / 12)), 0.9))

@@ -51,13 +51,13 @@ def test_every_answer_has_a_confidence_or_one_reason_why_not() -> None:
         answer(ITEMS[3], None, True),
         answer(ITEMS[3], None, None, missing=True, state="failed", repeat=1),
     ]
-    found = rows_of(rows)
-    named = measures(found)
-    assert counts(found) == {"refused": 1, "abstained": 1, "unparsable": 1, "unstated": 1, "missing": 1}
+    made = rows_of(rows)
+    named = measures(made)
+    assert counts(made) == {"refused": 1, "abstained": 1, "unparsable": 1, "unstated": 1, "missing": 1}
     assert (named["refused"].of, named["missing"].of, named["brier"].n_answers, named["brier"].left_out) == (7, 8, 3, 5)
     assert {(row.n_items, row.n_patients) for row in named.values()} == {(2, 2)}, "all rows count those with a confidence"
     expected = {"mean_confidence": 0.8, "share_right": 1 / 3, "overconfidence": 0.8 - 1 / 3, "brier": (0.01 + 0.49 + 0.64) / 3, "auroc": 1}
-    assert values(found) == pytest.approx(expected)
+    assert values(made) == pytest.approx(expected)
     assert all(row.low <= row.value <= row.high for row in named.values() if "value" in row)
 
 
@@ -68,11 +68,11 @@ def test_agreement_is_the_share_of_samples_that_say_what_most_say() -> None:
         for place, names in enumerate(said)
         for repeat, name in enumerate(names)
     ]
-    found = rows_of(rows)
-    assert measures(found, "agreement")["brier"].n_answers == 2
-    assert counts(found, "agreement") == {"abstained": 1, "missing": 1}  # the fourth item was never answered
-    assert values(found, "agreement")["mean_confidence"] == pytest.approx(2 / 3)
-    assert values(found, "agreement")["share_right"] == 0.5
+    made = rows_of(rows)
+    assert measures(made, "agreement")["brier"].n_answers == 2
+    assert counts(made, "agreement") == {"abstained": 1, "missing": 1}  # the fourth item was never answered
+    assert values(made, "agreement")["mean_confidence"] == pytest.approx(2 / 3)
+    assert values(made, "agreement")["share_right"] == 0.5
     sources = {row.get("source") for row in rows_of(rows, sampled=False)}
     assert sources == {"stated", None}, "at temperature 0 agreement says nothing"
 
@@ -84,9 +84,9 @@ def test_a_missing_sample_that_could_turn_the_vote_leaves_the_item_missing() -> 
         answer(ITEMS[1], 0.5, True, repeat=0),
         answer(ITEMS[1], 0.5, True, repeat=1),
     ]
-    found = rows_of(rows)
-    assert (measures(found, "agreement")["brier"].n_answers, counts(found, "agreement")) == (1, {"missing": 3})
-    assert values(found, "agreement")["mean_confidence"] == 1.0
+    made = rows_of(rows)
+    assert (measures(made, "agreement")["brier"].n_answers, counts(made, "agreement")) == (1, {"missing": 3})
+    assert values(made, "agreement")["mean_confidence"] == 1.0
 
 
 def test_free_answers_have_no_agreement() -> None:
@@ -98,28 +98,28 @@ def test_free_answers_have_no_agreement() -> None:
 def test_probabilities_of_tokens_are_a_source_of_readable_answers_alone() -> None:
     rows = [answer(one, None, place == 0, abstained=place == 3) for place, one in enumerate(ITEMS)]
     tokens = {one.item_id: -0.5 for one in ITEMS[:2]} | {ITEMS[3].item_id: -0.1}
-    found = rows_of(rows, sampled=False, tokens=tokens)
-    assert (measures(found, "tokens")["brier"].n_answers, counts(found, "tokens")) == (2, {"abstained": 1, "unstated": 1})
-    assert values(found, "tokens")["mean_confidence"] == pytest.approx(math.exp(-0.5))
+    made = rows_of(rows, sampled=False, tokens=tokens)
+    assert (measures(made, "tokens")["brier"].n_answers, counts(made, "tokens")) == (2, {"abstained": 1, "unstated": 1})
+    assert values(made, "tokens")["mean_confidence"] == pytest.approx(math.exp(-0.5))
 
 
 def test_a_model_that_states_no_confidence_has_a_row_that_says_so() -> None:
-    found = rows_of([answer(one, None, True) for one in ITEMS], sampled=False)
-    row = measures(found)["overconfidence"]
+    made = rows_of([answer(one, None, True) for one in ITEMS], sampled=False)
+    row = measures(made)["overconfidence"]
     assert (row.note, row.value, row.n_answers, row.left_out) == ("none stated", None, 0, 4)
-    assert counts(found) == {"unstated": 4}
-    assert {row.slice for row in found} == {"", "source"}
+    assert counts(made) == {"unstated": 4}
+    assert {row.slice for row in made} == {"", "source"}
     study = study_of(ITEMS, {"m": []}, sampled=False)
     assert measures(confidence_rows(study))["overconfidence"].note == "no answer"
-    assert confidence_sentence(study, found) == "No model of this run states how sure it is."
+    assert confidence_sentence(study, made) == "No model of this run states how sure it is."
 
 
 def test_bins_hold_every_answer_once_and_rise_with_the_confidence() -> None:
     rows = [
         answer(one, 0.1 + 0.08 * (3 * place + repeat), repeat > 0, repeat=repeat) for place, one in enumerate(ITEMS) for repeat in range(3)
     ]
-    found = rows_of(rows)
-    bins, means = slices(found, "bin"), slices(found, "bin", measure="mean_confidence")
+    made = rows_of(rows)
+    bins, means = slices(made, "bin"), slices(made, "bin", measure="mean_confidence")
     assert list(bins) == list(means) == ["1", "2", "3", "4", "5"]
     assert sum(row.n_answers for row in bins.values()) == 12
     known = [row.value for row in means.values()]
