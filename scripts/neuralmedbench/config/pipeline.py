@@ -80,7 +80,7 @@ class ComparisonConfig(Section):
         0.1,
         ge=0.01,
         lt=1,
-        description="Smallest difference in pass@1 that matters: two models that differ by less are alike, and `case_plan.csv` and topic `pairs` count the patients that it needs.",
+        description="Smallest difference in pass@1 that matters: two models that differ by less are alike, and topics `plan` and `pairs` count the patients that it needs.",
     )
 
     @model_validator(mode="after")
