@@ -1,36 +1,34 @@
-"""Rates before and after a model's training cut-off, as a sign that it read the cases: `contamination.csv`."""
+"""Rates before and after a model's training cut-off, as a sign that it read the cases: topic `contamination`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import paired_difference, square_and_add, unpaired_difference
+from neuralmedbench.estimates.contrasts import Difference, paired_difference, square_and_add, unpaired_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
-from neuralmedbench.records.results import PATIENT
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, exploratory
 
 FEWEST_PATIENTS = 8
 """With fewer patients on a side nothing is compared. (Our rule.)"""
 
-METRICS = ("pass1", "rubric")
+METRICS = (PASS1_PATIENTS, "rubric")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 NEVER_PUBLISHED = "patients who are not public: no training data can hold their cases"
 NO_CUTOFF = "no training cut-off is documented: `knowledge_cutoff` in its yaml"
 NO_DATE = "no item has a date of publication"
-ALONE = "no model of the run is free of this cut-off, so newer cases may only be harder"
-BESIDE = "newer cases may be harder for every model: read what lies beyond the others"
 
 
 class Sides(NamedTuple):
@@ -45,101 +43,72 @@ class Sides(NamedTuple):
         return bool(self.before.any() and self.after.any())
 
 
-BEYOND = ("beyond_others", "beyond_low", "beyond_high")
-"""Columns of the difference beyond the models that a cut-off does not divide."""
+BEFORE, AFTER, DIFFERENCE, BEYOND = "before", "after", "difference", "beyond_others"
+"""Slices: the items of the two sides of a cut-off, both of them, and both beside models that it does not divide."""
+
+Row = MeasureRow | ContrastRow
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContaminationRow(ModelRow):
-    """One model before and after its training cut-off."""
+def contamination_rows(study: Study) -> list[Row]:
+    """Compare items before and after a cut-off (`value_of_slice`); models that are neither readers nor built-in references.
 
-    cutoff: str | None = None
-    metric: str | None = None
-    before: float | None = None
-    before_low: float | None = None
-    before_high: float | None = None
-    after: float | None = None
-    after_low: float | None = None
-    after_high: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    beyond_others: float | None = None
-    beyond_low: float | None = None
-    beyond_high: float | None = None
-    others: str | None = None
-    n_items_before: int | None = None
-    n_patients_before: int | None = None
-    n_items_after: int | None = None
-    n_patients_after: int | None = None
-    n_items_left_out: int | None = None
-    note: str | None = None
-
-
-def contamination_rows(study: Study) -> list[ContaminationRow]:
-    """Rows of `contamination.csv`: arm full, strategy direct; models that are neither readers nor built-in references.
-
-    Per model, benchmark and metric the rates before and after its cut-off and their difference, before minus after; or one row with a note
-    that states what is lacking.
+    Each metric has its rate on both sides, and the difference, before minus after: of different patients, or the reason why there is none.
     """
-    rows: list[Cells] = []
-    for benchmark in study.benchmarks.values():
-        asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
-        if benchmark.outcomes.items:
-            rows += [row for model in asked for row in _rows(study, benchmark, model)]
-    return [ContaminationRow(**row) for row in rows]
+    models = ModelRows.of_models("contamination", study)
+    return [
+        row
+        for made in models
+        if made.outcomes.items and made.model not in study.readers and not study.models[made.model].baseline
+        for row in _rows(made)
+    ]
 
 
-def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells]:
-    outcomes, config = benchmark.outcomes, study.models[model]
-    head: Cells = {"benchmark": benchmark.name, "model": model, "cutoff": config.knowledge_cutoff}
-    # state what is lacking, else compare
-    if benchmark.config.subjects == "patient":
-        yield head | {"note": NEVER_PUBLISHED}
-    elif config.knowledge_cutoff is None:
-        yield head | {"note": NO_CUTOFF}
-    elif not any(DATE.match(item.date) for item in outcomes.items):
-        yield head | {"note": NO_DATE}
-    else:
-        sides = sides_of(outcomes, config.knowledge_cutoff)
-        others = [other for other in study.models if other != model and _is_control(study, outcomes, other)]
-        for metric in METRICS:
-            values = _values(outcomes, model, metric)
-            if metric == METRICS[0] or not np.isnan(values).all():
-                beside = [_values(outcomes, other, metric) for other in others]
-                found = contrast_of_sides(values, sides, outcomes.by_patient(study.settings), beside, cluster=benchmark.cluster)
-                yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
+def _rows(made: ModelRows) -> Iterator[Row]:
+    study, outcomes, cutoff = made.study, made.outcomes, made.study.models[made.model].knowledge_cutoff
+    note = _lacking(made)
+    if note or cutoff is None:
+        nothing = np.zeros(len(outcomes.items), dtype=bool)
+        yield made.difference(PASS1_PATIENTS, Difference(), nothing, slice=DIFFERENCE, value_of_slice=cutoff or "", note=note)
+        return
+    sides = sides_of(outcomes, cutoff)
+    others = [other for other in study.models if other != made.model and _is_control(study, outcomes, other)]
+    for metric in METRICS:
+        values = _values(outcomes, made.model, metric)
+        if metric == PASS1_PATIENTS or not np.isnan(values).all():
+            beside = {other: _values(outcomes, other, metric) for other in others}
+            yield from _compared(made, metric, values, sides, beside, value_of_slice=cutoff)
 
 
-def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats], *, cluster: str = PATIENT) -> Cells:
-    """Compare the rates of two groups of items: cells of `contamination.csv`.
+def _lacking(made: ModelRows) -> str:
+    """Return what a comparison lacks; empty if nothing."""
+    if made.benchmark.config.subjects == "patient":
+        return NEVER_PUBLISHED
+    if made.study.models[made.model].knowledge_cutoff is None:
+        return NO_CUTOFF
+    return "" if any(DATE.match(item.date) for item in made.outcomes.items) else NO_DATE
 
-    The two sides are of different patients;
-    `beyond_others` is the same for the paired differences to the mean of `beside`, models that the date does not divide; arrays have the
-    shape (items,).
-    """
-    known = ~np.isnan(values)
+
+def _compared(made: ModelRows, metric: str, values: Floats, sides: Sides, beside: Mapping[str, Floats], **cells: Any) -> Iterator[Row]:
+    """Yield the rates of the two groups of items, their difference, and what of it lies beyond other models."""
+    known, by = ~np.isnan(values), made.outcomes.by_patient(made.study.settings)
     before, after = sides.before & known, sides.after & known
-    row: Cells = {"n_items_left_out": int((known & ~before & ~after).sum())}
-    for name, mask in (("before", before), ("after", after)):
-        row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": by.at(mask).clusters}
-    # too few patients on a side: counts only
-    if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
-        sides_of = f"{row['n_patients_before']} {plural(2, cluster)} before and {row['n_patients_after']} after"
-        return row | {"note": f"{sides_of}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
-    rates = [patients_rate(values[mask], by.at(mask)) for mask in (before, after)]
-    for name, rate in zip(("before", "after"), rates, strict=True):
-        row |= with_ends({name: rate})
     either = before | after
+    patients = [by.at(mask).clusters for mask in (before, after)]
+    if min(patients) < FEWEST_PATIENTS:
+        counts = f"{patients[0]} {plural(2, made.benchmark.cluster)} before and {patients[1]} after"
+        note = f"{counts}: fewer than {FEWEST_PATIENTS} on a side are not compared"
+        yield made.difference(metric, Difference(), either, slice=DIFFERENCE, note=note, **cells)
+        return
+    for name, mask in ((BEFORE, before), (AFTER, after)):
+        yield made.rate(metric, np.where(mask, values, np.nan), interval_of=patients_rate, slice=name, **cells)
     difference = unpaired_difference(values[either], before[either], by.at(either))
-    row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": difference.p_value}
-    beyond = _beyond(values, (before, after), by, beside)
-    row |= {"beyond_others": beyond.value, "beyond_low": beyond.low, "beyond_high": beyond.high}
-    return row | {"note": ALONE if beyond.value is None else BESIDE}
+    yield made.difference(metric, difference, either, slice=DIFFERENCE, **cells)
+    beyond = beyond_others(values, Sides(before, after), by, list(beside.values()))
+    if beyond.value is not None:
+        yield made.difference(metric, Difference(*beyond[:3]), either, slice=BEYOND, note=", ".join(beside), **cells)
 
 
-def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: list[Floats]) -> Interval:
+def beyond_others(values: Floats, sides: Sides, by: ByPatient, beside: Sequence[Floats]) -> Interval:
     """Return the difference that is left after subtracting, item by item, the mean of models that this cut-off does not divide."""
     if not beside:
         return Interval()
@@ -154,7 +123,7 @@ def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: lis
 def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:
     """Return item values: pass@1 of items without a missing answer, rubric points of items that were judged."""
     key = Key(model)
-    return outcomes.pass1_of_complete_items(key) if metric == METRICS[0] else outcomes.metric(metric, key)
+    return outcomes.pass1_of_complete_items(key) if metric == PASS1_PATIENTS else outcomes.metric(metric, key)
 
 
 def _is_control(study: Study, outcomes: Outcomes, model: str) -> bool:
@@ -185,12 +154,11 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
 
 def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how much better models do before their cut-off, and how much beyond the models that it does not divide."""
-    rows = tables["contamination"]
-    known = [row for row in rows if row.get("difference") is not None and row["metric"] == "pass1"]
+    rows = [row for row in tables["contamination"] if row["measure"] == PASS1_PATIENTS and row.get("difference") is not None]
+    known, beyond = ([row for row in rows if row["slice"] == name] for name in (DIFFERENCE, BEYOND))
     if not known:
         return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
     size = f"{counted(len(known), 'comparison')} of pass@1"
-    beyond = [{**row, **dict(zip(("difference", "low", "high"), (row[name] for name in BEYOND), strict=True))} for row in known]
     text = exploratory(study, "Before minus after the training cut-off", known)
     others = exploratory(study, "Beyond models that it does not divide", beyond)
     return Takeaway(" ".join(filter(None, (text, others, "Newer cases may only be harder."))), size)
@@ -198,8 +166,8 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 TABLE = Table(
     name="contamination",
-    row=ContaminationRow,
+    row=MeasureRow,
     rows=of_study(contamination_rows),
-    suppression=Suppression(f"{MODEL} cutoff metric note", mark="", patients=""),
+    suppression=Suppression(NUMBER, labels=side_labels),
     takeaways={"contamination": contamination_takeaway},
 )

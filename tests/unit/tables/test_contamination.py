@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,6 @@ from neuralmedbench.estimates.contrasts import square_and_add
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.tables.contamination import (
-    ALONE,
-    BESIDE,
     NEVER_PUBLISHED,
     NO_CUTOFF,
     NO_DATE,
@@ -66,38 +65,42 @@ REMEMBERS = [True] * 18 + [False] * 2 + [True] * 4 + [False] * 16
 EVEN = [True, False] * 20
 
 
+def slices_of(study: SimpleNamespace, name: str = "m") -> dict[str, Any]:
+    """Return the rows of a model by their slice."""
+    return {row.slice: row for row in contamination_rows(study) if row.model == name}
+
+
 def test_a_model_that_knows_the_older_cases_is_seen_beside_one_that_learned_nothing() -> None:
     study = made_up(DATES, {"m": REMEMBERS, "plain": EVEN}, {"m": model(), "plain": model(baseline=True)})
-    (row,) = contamination_rows(study)
-    assert (row["model"], row["metric"], row["cutoff"]) == ("m", "pass1", "2024-06")
-    assert (row["before"], row["after"], row["difference"]) == (0.9, 0.2, pytest.approx(0.7))
-    assert (row["n_items_before"], row["n_patients_after"], row["n_items_left_out"]) == (20, 20, 0)
-    assert row["low"] > 0.3
-    assert row["p_value"] < 0.01
-    assert row["beyond_others"] == pytest.approx(0.7)
-    assert row["beyond_low"] > 0.2
-    assert (row["others"], row["note"]) == ("plain", BESIDE)
-    said = contamination_takeaway(study, {"contamination": [row]}).takeaway
+    rows = contamination_rows(study)
+    assert {(row.model, row.measure, row.value_of_slice) for row in rows} == {("m", "pass1_patients", "2024-06")}
+    before, after, difference, beyond = (slices_of(study)[name] for name in ("before", "after", "difference", "beyond_others"))
+    assert (before.value, after.value, difference.difference) == (0.9, 0.2, pytest.approx(0.7))
+    assert (before.n_items, after.n_patients, difference.n_patients) == (20, 20, 40)
+    assert difference.low > 0.3
+    assert difference.p_value < 0.01
+    assert beyond.difference == pytest.approx(0.7)
+    assert beyond.low > 0.2
+    assert beyond.note == "plain"
+    said = contamination_takeaway(study, {"contamination": rows}).takeaway
     assert said.startswith("Before minus after the training cut-off (exploratory): M +70 points (")
     assert "Beyond models that it does not divide (exploratory): M +70 points (" in said
 
 
 def test_cases_that_are_harder_for_every_model_are_no_sign_of_memory() -> None:
-    study = made_up(DATES, {"m": REMEMBERS, "plain": REMEMBERS}, {"m": model(), "plain": model(baseline=True)})
-    (row,) = contamination_rows(study)
-    assert row["low"] > 0
-    assert row["beyond_others"] == 0
-    alone = contamination_rows(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))[0]
-    assert (alone["beyond_others"], alone["note"]) == (None, ALONE)
+    rows = slices_of(made_up(DATES, {"m": REMEMBERS, "plain": REMEMBERS}, {"m": model(), "plain": model(baseline=True)}))
+    assert rows["difference"].low > 0
+    assert rows["beyond_others"].difference == 0
+    assert "beyond_others" not in slices_of(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))
 
 
 def test_the_interval_is_that_of_the_shuffle_and_reaches_as_far_as_those_of_the_two_rates() -> None:
-    (row,) = contamination_rows(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))
+    rows = slices_of(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))
     rates = [
         rate_interval(np.array(REMEMBERS[part], dtype=float), ByPatient(np.arange(20), SETTINGS)) for part in (slice(20), slice(20, 40))
     ]
-    assert [row["before_low"], row["after_high"]] == [rates[0].low, rates[1].high]
-    of_rates = square_and_add(*rates)
+    assert [rows["before"].low, rows["after"].high] == [rates[0].low, rates[1].high]
+    of_rates, row = square_and_add(*rates), rows["difference"]
     assert row["difference"] == of_rates.value
     assert (row["low"] <= 0 <= row["high"]) == (row["p_value"] >= 0.05)
     away = ("high", 2) if row["difference"] > 0 else ("low", 1)
@@ -112,11 +115,11 @@ def test_another_model_is_a_control_only_when_its_own_date_does_not_divide_the_c
         "unknown": model(knowledge_cutoff=None),
         "person": model(reader="clinician", backend="imported", knowledge_cutoff=None),
     }
-    rows = {row["model"]: row for row in contamination_rows(made_up(DATES, dict.fromkeys(models, EVEN), models))}
-    assert rows["m"]["others"] == rows["same"]["others"] == "early"
-    assert rows["early"]["note"] == "0 patients before and 40 after: fewer than 8 on a side are not compared"
-    assert rows["unknown"]["note"] == NO_CUTOFF
-    assert "person" not in rows
+    study = made_up(DATES, dict.fromkeys(models, EVEN), models)
+    assert slices_of(study)["beyond_others"].note == slices_of(study, "same")["beyond_others"].note == "early"
+    assert slices_of(study, "early")["difference"].note == "0 patients before and 40 after: fewer than 8 on a side are not compared"
+    assert slices_of(study, "unknown")["difference"].note == NO_CUTOFF
+    assert not slices_of(study, "person")
 
 
 @pytest.mark.parametrize(
@@ -134,15 +137,14 @@ def test_another_model_is_a_control_only_when_its_own_date_does_not_divide_the_c
 def test_what_cannot_be_compared_says_why_and_has_no_number(change: dict, note: str) -> None:
     arguments = {"dates": DATES, "subjects": "public"} | change
     (row,) = contamination_rows(made_up(passes={"m": REMEMBERS}, models={"m": model()}, **arguments))
-    assert row["note"] == note
-    assert row.get("difference") is None
+    assert (row.slice, row.note) == ("difference", note)
+    assert row.difference is None
     assert "No model could be compared" in contamination_takeaway(SimpleNamespace(settings=SETTINGS), {"contamination": [row]}).takeaway
 
 
 def test_a_missing_answer_is_on_no_side() -> None:
-    study = made_up(DATES, {"m": [None, *REMEMBERS[1:]]}, {"m": model()})
-    (row,) = contamination_rows(study)
-    assert (row["n_items_before"], row["before"]) == (19, pytest.approx(17 / 19))
+    before = slices_of(made_up(DATES, {"m": [None, *REMEMBERS[1:]]}, {"m": model()}))["before"]
+    assert (before.n_items, before.value) == (19, pytest.approx(17 / 19))
 
 
 @pytest.mark.parametrize(
