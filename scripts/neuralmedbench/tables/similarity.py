@@ -14,10 +14,11 @@ from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
+from neuralmedbench.tables.clinicians.opinions import RATERS
 from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table
-from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
+from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -113,20 +114,19 @@ def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway("Descriptive, never a verdict: no clinician has rated an answer that it could be held against.", n)
 
 
-def with_clinicians(rows: list[SimilarityTableRow], trust: list[GraderVsClinicianRow]) -> list[SimilarityTableRow]:
+def with_clinicians(rows: list[SimilarityTableRow], trust: list[MeasureRow]) -> list[SimilarityTableRow]:
     """Add to the rows over all levels how well each measure separates the answers that clinicians pass; simulated raters never count."""
-    found = {
-        (row.benchmark, row.model, row.judge): row
-        for row in trust
-        if row.level == "response" and row.kind == "similarity" and not row.simulated
-    }
-    return [_with_area(row, found.get((row.benchmark, row.model, row.metric or ""))) if row.level == "all" else row for row in rows]
+    of_clinicians = [row for row in trust if (row.measure, row.slice, row.value_of_slice) == ("auc", RESPONSE, RATERS[False])]
+    areas = {(row.benchmark, row.model, row.source): row for row in of_clinicians}
+    return [_with_area(row, areas.get((row.benchmark, row.model, row.metric or ""))) if row.level == "all" else row for row in rows]
 
 
-def _with_area(row: SimilarityTableRow, own: GraderVsClinicianRow | None) -> SimilarityTableRow:
-    if own is None:
+def _with_area(row: SimilarityTableRow, area: MeasureRow | None) -> SimilarityTableRow:
+    if area is None:
         return replace(row, n_rated=0)
-    return replace(row, auc_vs_clinicians=own.auc, auc_vs_clinicians_low=own.auc_low, auc_vs_clinicians_high=own.auc_high, n_rated=own.n)
+    return replace(
+        row, auc_vs_clinicians=area.value, auc_vs_clinicians_low=area.low, auc_vs_clinicians_high=area.high, n_rated=area.n_answers
+    )
 
 
 def _labels(row: Cells) -> list[Label]:

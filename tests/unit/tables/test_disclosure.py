@@ -150,7 +150,7 @@ def test_every_table_says_what_of_it_may_be_shown() -> None:
     assert {table.name for table in TABLES} - RULES.keys() == OF_NO_PATIENT
     for table in TABLES:
         if rule := table.suppression:
-            named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split(), *rule.rated.split()} - {""}
+            named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split()} - {""}
             assert named <= table.columns.keys() | ({"n_patients"} if rule.each else set()), table.name
 
 

@@ -139,7 +139,7 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
     assert all(float(row["worst_case"]) < float(row["best_case"]) for row in families)
     (whole,) = rows_of(root, "rates", arm="full", slice="all", metric="pass1")
     assert (whole["value"], whole["low"], whole["worst_case"], whole["best_case"]) == ("", "", board["worst_case"], board["best_case"])
-    assert (rows_of(root, "calibrated")[0]["raw"], rows_of(root, "cost")[0]["pass1"]) == ("", "")
+    assert (rows_of(root, "calibrated", measure="raw")[0]["value"], rows_of(root, "cost")[0]["pass1"]) == ("", "")
     metrics = json.loads((root / "results" / "metrics.json").read_text(encoding="utf-8"))[DEPTH]["beta"]
     assert metrics == {
         "missing_fraction": pytest.approx(2 / 3, abs=1e-6),

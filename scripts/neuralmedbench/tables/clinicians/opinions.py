@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
@@ -18,6 +19,9 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
 RatedValue = tuple[Rating, float | None]
+
+RATERS = {False: "clinicians", True: f"{SIMULATED}raters"}
+"""Who rated, by whether they are simulated; in the column `value_of_slice`."""
 
 
 @dataclass(frozen=True, kw_only=True)
