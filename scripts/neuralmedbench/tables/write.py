@@ -107,7 +107,6 @@ TABLES: tuple[Table, ...] = (
     contrasts.READERS,
     opinions.RATINGS,
     agreement.AGREEMENT,
-    agreement.RATERS,
     readiness.TABLE,
     revisions.REVISIONS,
     claims.TABLE,

@@ -140,8 +140,8 @@ def test_a_small_group_that_is_a_sum_and_difference_of_shown_ones_takes_one_with
     assert (small, companions) == ({("d", "both")}, {("b", "right")})
 
 
-OF_NO_PATIENT = {"raters", "efficiency", "destinations"}
-"""Tables about raters and calls: the data that left the machine are always shown."""
+OF_NO_PATIENT = {"efficiency", "destinations"}
+"""Tables about calls: the data that left the machine are always shown."""
 
 RULES = {table.name: table.suppression for table in TABLES if table.suppression is not None}
 
