@@ -29,7 +29,7 @@ from neuralmedbench.files.tables import read_records, write_records  # noqa: E40
 from neuralmedbench.ratings.form import RatingForm, read_form  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart, response_key, text_digest  # noqa: E402  # noqa: E402
-from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows  # noqa: E402
+from neuralmedbench.tables.clinicians.agreement import agreement_rows  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"
 AGAIN = 0.15
@@ -104,7 +104,7 @@ def make_tables(ratings: list[Rating], answers: Sequence[Response], form: Rating
         settings=IntervalSettings(resamples=resamples),
     )
     wall, cpu = time.perf_counter(), time.process_time()
-    rows = [*agreement_rows(study), *rater_rows(study)]
+    rows = agreement_rows(study)
     return time.perf_counter() - wall, time.process_time() - cpu, len(rows)
 
 

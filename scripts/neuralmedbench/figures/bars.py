@@ -34,6 +34,9 @@ CLASSES = {
 
 COMMUNICATION = "communication"
 SIDES = {"per_response": "of all answers", "per_wrong": "of the wrong answers"}
+FEW = {"per_response": "few_patients", "per_wrong": "few_wrong"}
+"""Columns that mark a share of few patients."""
+
 TICKS_IN_VIEW = 4
 """Intervals between ticks of the x axis, at most."""
 
@@ -46,7 +49,8 @@ def keep_errors(rows: list[Row]) -> list[Row]:
         if (part == "class" or (part, name) == ("group", COMMUNICATION)) and row and number(row["value"]) is not None:
             wrong, significant = of_kind["per_wrong"], of_kind["significant"]
             shares = {"per_response": row["value"], "per_wrong": wrong["value"], "significant": significant["value"]}
-            ends = {"wrong_low": wrong["low"], "wrong_high": wrong["high"], "n_wrong": wrong["n_answers"]}
+            ends = {"wrong_low": wrong["low"], "wrong_high": wrong["high"]}
+            ends |= {"n_wrong": wrong["n_answers"], "few_wrong": wrong["few_patients"]}
             kept.append({**row, **shares, **ends, "class": name, "panel": _errors_title(row["benchmark"], source)})
     return kept
 
@@ -101,7 +105,7 @@ def describe_errors(rows: list[Row]) -> str:
 def _commonest(panel: str, rows: list[Row]) -> str:
     wrong = having(rows, "per_wrong")
     if not wrong:
-        return f"{panel}: no wrong answer."
+        return f"{panel}: {'no wrong answer' if all(row['n_wrong'] == '0' for row in rows) else 'too few wrong answers to show'}."
     most = max(wrong, key=lambda row: value_of(row, "per_wrong"))
     serious = "" if number(most["significant"]) is None else f", {percent(most['significant'])} of these labels significant"
     return (
@@ -123,7 +127,7 @@ def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:
             continue
         # filled: the clinically significant part; the rest has the hatch only
         serious = width * (number(row["significant"]) or 0.0)
-        colour = FAINT if row.get("few_patients") else own
+        colour = FAINT if row[FEW[column]] else own
         if serious:
             panel.barh(y, serious, left=left, height=0.62, facecolor=colour, edgecolor=DARK, hatch=hatch, linewidth=0)
         # outline only: the part that is not clinically significant

@@ -18,7 +18,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, by_measure
+from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, by_measure, is_simulated
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -278,6 +278,9 @@ def _highest_pass5(benchmark: str, rows: list[Row]) -> str:
     )
 
 
+JUDGES = {"clinician": "clinician", "cosine": "similarity", "bertscore_f1": "similarity"}
+"""Kind of the judges that are no graders."""
+
 KINDS = {"clinician": ("o", COLOURS[2]), "grader": ("s", COLOURS[0]), "similarity": ("^", COLOURS[1])}
 """Marker and colour of the judges compared with clinicians, in the order of the rows."""
 
@@ -289,22 +292,22 @@ SHORT = {"icc": "ICC", "pearson": "r"}
 
 
 def keep_trust(rows: list[Row]) -> list[Row]:
-    """Keep rows over all models, by answer, that have a coefficient; add the column `panel`."""
-    over_all = [row for row in rows if row["level"] == "response" and not row["model"] and row["kind"] in KINDS]
-    kept = [row for row in over_all if number(row[MEASURES[row["kind"]]]) is not None]
-    kept.sort(key=lambda row: list(KINDS).index(row["kind"]))
-    return [
-        {**row, "panel": f"{row['benchmark']}: {'simulated raters, no clinicians' if row['simulated'] == 'true' else 'clinicians'}"}
-        for row in kept
-    ]
+    """Keep the coefficient of each judge over all models, by answer; add the columns `kind` and `panel`."""
+    kept = []
+    for row in having(rows, "value"):
+        kind = JUDGES.get(row["source"], "grader")
+        if row["slice"] == "response" and not row["model"] and row["measure"] == MEASURES[kind]:
+            raters = "simulated raters, no clinicians" if is_simulated(row) else "clinicians"
+            kept.append({**row, "kind": kind, "panel": f"{row['benchmark']}: {raters}"})
+    return sorted(kept, key=lambda row: list(KINDS).index(row["kind"]))
 
 
 def draw_trust(rows: list[Row]) -> Any:
-    """Draw the agreement of each judge with clinicians, and that among clinicians (from grader_vs_clinician.csv)."""
+    """Draw the agreement of each judge with clinicians, and that among clinicians (from measures.csv)."""
     grouped = groups(rows, "panel")
     figure, axes = panels([len(part) for part in grouped.values()], entries=3)
     # the axis starts at 0, -0.25 or -1, whichever shows every value and interval
-    ends = [number(row[f"{MEASURES[row['kind']]}{end}"]) or 0.0 for row in rows for end in ("", "_low")]
+    ends = [number(row[end]) or 0.0 for row in rows for end in ("value", "low")]
     left = -0.02 if min(ends) >= 0 else -0.27 if min(ends) >= -0.25 else -1.02
     for panel, (title, part) in zip(axes, grouped.items(), strict=True):
         panel.set_title(title)
@@ -330,19 +333,18 @@ def describe_trust(rows: list[Row]) -> str:
 def _best(rows: list[Row]) -> list[str]:
     parts = []
     for kind, part in groups(rows, "kind").items():
-        measure = MEASURES[kind]
-        most = max(part, key=lambda row: value_of(row, measure))
-        low, high = number(most[f"{measure}_low"]), number(most[f"{measure}_high"])
+        most = max(part, key=lambda row: value_of(row, "value"))
+        low, high = number(most["low"]), number(most["high"])
         within = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
-        who = {"clinician": "among each other", "grader": f"grader {most['judge']}"}.get(kind, spaced(most["judge"]))
-        parts.append(f"{who} {SHORT[measure]} {value_of(most, measure):.2f}{within}, {most['n']} answers")
+        who = {"clinician": "among each other", "grader": f"grader {most['source']}"}.get(kind, spaced(most["source"]))
+        parts.append(f"{who} {SHORT[MEASURES[kind]]} {value_of(most, 'value'):.2f}{within}, {most['n_answers']} answers")
     return parts
 
 
 def _mark(panel: Any, row: Row, y: float) -> None:
-    measure, (marker, colour) = MEASURES[row["kind"]], KINDS[row["kind"]]
+    marker, colour = KINDS[row["kind"]]
     colour = FAINT if row.get("few_patients") else colour
-    value, low, high = (number(row[f"{measure}{end}"]) for end in ("", "_low", "_high"))
+    value, low, high = (number(row[name]) for name in ("value", "low", "high"))
     if low is not None and high is not None:
         if row["kind"] == "clinician":
             # the agreement among clinicians is the ceiling, drawn as a band across the panel
@@ -354,10 +356,10 @@ def _mark(panel: Any, row: Row, y: float) -> None:
 
 
 def _label(row: Row) -> str:
-    judge = (
-        short(spaced(row["judge"])) if row["kind"] != "clinician" else f"another {'rater' if row['simulated'] == 'true' else 'clinician'}"
-    )
-    return f"{judge}\n{SHORT[MEASURES[row['kind']]]}, n = {row['n']}"
+    judge = short(spaced(row["source"]))
+    if row["kind"] == "clinician":
+        judge = f"another {'rater' if is_simulated(row) else 'clinician'}"
+    return f"{judge}\n{SHORT[row['measure']]}, n = {row['n_answers']}"
 
 
 def _legend(figure: Any, kinds: set[str]) -> None:

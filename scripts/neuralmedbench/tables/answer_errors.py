@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -203,9 +203,13 @@ def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("Nobody labelled errors in this run.", n)
     if not real:
         return Takeaway("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
+    measures = Counter(row["measure"] for row in real)
     wrong = [row for row in real if row["measure"] == "per_wrong" and row["value"] is not None]
     if not wrong:
-        return Takeaway("No answer that was labelled is wrong.", n)
+        hidden = measures["per_wrong"] < measures["per_response"]
+        return Takeaway(
+            "Too few labelled answers are wrong to show their errors." if hidden else "No answer that was labelled is wrong.", n
+        )
     # clinicians before graders, then the first benchmark of the run
     first = min(wrong, key=lambda row: (not row["source"].startswith(ROUND), list(study.benchmarks).index(row["benchmark"])))
     own = [row for row in wrong if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]

@@ -1,10 +1,9 @@
-"""The pass rate of every model by its graders, and the same rate corrected by clinicians: `calibrated.csv`."""
+"""The pass rate of every model by its graders, and the same rate corrected by clinicians: topic `calibrated`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,22 +14,24 @@ from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ModelRow
+from neuralmedbench.tables.rows import Cells, MeasureRow
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCORE = "score"
-"""In the column `grader`: the verdict that the leaderboard counts, of the first grader of the run list that gave a value."""
+"""In the column `source`: the verdict that the leaderboard counts, of the first grader of the run list that gave a value."""
 
 FEWEST_ANSWERS, FEWEST_PATIENTS = 60, 8
 """With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the page. (Our rule.)"""
 ANSWERS_OF_ACCURACY = 20
 """Rated answers of all models from which the accuracy of their verdicts is known. (Our rule.)"""
 
-CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
+CALIBRATED = "calibrated"
+"""The measure that clinicians, or simulated raters, corrected."""
 
 
 @dataclass(frozen=True)
@@ -43,106 +44,74 @@ class _ModelDraws:
     simulated: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibratedRow(ModelRow):
-    """The pass rate of one model by one grader, raw and corrected by clinicians."""
+def calibrated_rows(study: Study) -> list[MeasureRow]:
+    """Pass rates by grader (`source`, `score` first): `raw`, and corrected by clinicians or by simulated raters (`value_of_slice`).
 
-    grader: str
-    raw: float | None = None
-    raw_low: float | None = None
-    raw_high: float | None = None
-    calibrated: float | None = None
-    calibrated_low: float | None = None
-    calibrated_high: float | None = None
-    if_unjudged_failed: float | None = None
-    if_unjudged_passed: float | None = None
-    n_rated: int | None = None
-    n_raters: int | None = None
-    n_patients_rated: int | None = None
-    n_unjudged: int | None = None
-    n_answers: int | None = None
-    n_patients: int | None = None
-    simulated: bool | None = None
-    note: str | None = None
-
-
-def calibrated_rows(study: Study) -> list[CalibratedRow]:
-    """Rows of `calibrated.csv`.
-
-    One row per benchmark, model and grader, `score` first; simulated raters have separate rows. There are none for benchmarks without open
-    answers, and none for readers: they answer a sample of the items, so their rate over all items is not known.
+    Of a corrected rate `n_answers` and `n_patients` count the rated answers and their patients, `left_out` those that nobody could judge;
+    where there are such, `if_unjudged_failed` and `if_unjudged_passed` are the rate if all of them had. `raters` counts the raters. There are
+    no rows for benchmarks without open answers, and none for readers: they answer a sample of the items, so their rate is not known.
     """
-    rows = []
+    rows = list[MeasureRow]()
     # a round may draw from several benchmarks, so probabilities are over all of them
     scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}
-    for simulated in (False, True):
+    for simulated in RATERS:
         verdicts = verdicts_of(study, simulated=simulated)
         known = draw_probabilities(verdicts, scores)
-        for model in (name for name in study.models if name not in study.readers):
-            own = {key: verdicts[key] for key in known if scores[key].model == model}
-            drawn = _ModelDraws(own, known, frozenset(scores[key].family for key in own), simulated)
-            for benchmark in study.benchmarks.values():
-                if benchmark.outcomes.repeatable.any() and (own or not simulated):
-                    rows += list(_rows_of_model(study, benchmark, model, drawn))
-    # clinicians first, then simulated raters, benchmarks in the order of the run
-    rows.sort(key=lambda row: (row["simulated"], list(study.benchmarks).index(row["benchmark"])))
-    return [CalibratedRow(**row) for row in rows]
+        for made in ModelRows.of_models("calibrated", study):
+            drawn_keys = {key: verdicts[key] for key in known if scores[key].model == made.model}
+            drawn = _ModelDraws(drawn_keys, known, frozenset(scores[key].family for key in drawn_keys), simulated)
+            if made.model not in study.readers and made.outcomes.repeatable.any() and (drawn_keys or not simulated):
+                rows += _rows_of_model(made, drawn)
+    return rows
 
 
-def corrects_score(row: CalibratedRow) -> bool:
+def corrects_score(row: MeasureRow) -> bool:
     """Return True if a row corrects the score on the leaderboard: by clinicians, not simulated raters, and from enough rated answers."""
-    return row.grader == SCORE and not row.simulated and row.calibrated is not None and not is_too_few(row)
+    of_score = (row.measure, row.source, row.value_of_slice) == (CALIBRATED, SCORE, RATERS[False])
+    return of_score and row.value is not None and not _is_too_few(row.n_answers or 0, row.n_patients or 0)
 
 
-def is_too_few(row: Mapping[str, Any]) -> bool:
-    """Return True if a row of `calibrated.csv` has too few rated answers to be shown beside a score."""
-    return bool(row["n_rated"] < FEWEST_ANSWERS or row["n_patients_rated"] < FEWEST_PATIENTS)
+def _is_too_few(answers: int, patients: int) -> bool:
+    return answers < FEWEST_ANSWERS or patients < FEWEST_PATIENTS
 
 
-def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _ModelDraws) -> Iterator[Cells]:
-    scores = headline(benchmark.scores[model])
+def _rows_of_model(made: ModelRows, drawn: _ModelDraws) -> Iterator[MeasureRow]:
+    scores = headline(made.benchmark.scores[made.model])
     passed = {response_key(row): float(row.passed) for row in scores if row.passed is not None and not row.missing}
-    yield _row(study, benchmark, Arm(model), drawn, grader=SCORE, passed=passed)
-    for grader in study.graders:
-        grades = grades_of(benchmark, model, grader, scores)
+    yield from _rows(made, drawn, SCORE, passed)
+    for grader in made.study.graders:
+        grades = grades_of(made.benchmark, made.model, grader, scores)
         if grades:  # an answer without a grade fails, as in the score, unless clinicians passed it
-            yield _row(
-                study, benchmark, Arm(model), drawn, grader=grader, passed={key: float(v >= PASS_VALUE) for key, v in grades.items()}
-            )
+            yield from _rows(made, drawn, grader, {key: float(value >= PASS_VALUE) for key, value in grades.items()})
 
 
-def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws, *, grader: str, passed: Mapping[Key, float]) -> Cells:
-    outcomes = benchmark.outcomes
+def _rows(made: ModelRows, drawn: _ModelDraws, grader: str, passed: Mapping[Key, float]) -> Iterator[MeasureRow]:
+    outcomes = made.outcomes
     # graders judge open items only; the score covers all
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
-    by = outcomes.by_patient(study.settings, model)
-    answers, places, rows = _answers(study, benchmark, model, used, drawn, passed=passed)
+    answers, places, rows = _answers(made.study, made.benchmark, made.key(), used, drawn, passed=passed)
     # the graders' rate counts every item as the mean of its samples
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
     # above the allowed share without a verdict the graders' rate is unknown; clinicians correct what nobody graded, but not what never came
-    allowed = study.settings.max_missing_fraction * len(rows)
+    allowed = made.study.settings.max_missing_fraction * len(rows)
     absent = sum(row is None or row.missing for row in rows)
     without = absent + sum(row is not None and not row.missing and _is_without_verdict(row, passed) for row in rows)
-    if not passed or without > allowed:
-        values = np.full(len(used), np.nan)
-    raw = rate_interval(values, by)
+    if not drawn.simulated:
+        raw = values if passed and without <= allowed else np.full(len(used), np.nan)
+        yield made.rate("raw", raw, source=grader, n_answers=len(answers.graded), n_patients=answers.by.clusters)
+    rated, patients = int(answers.rated.sum()), answers.by.at(answers.rated).clusters
+    cells: Cells = {"source": grader, "slice": "raters", "value_of_slice": RATERS[drawn.simulated]}
+    cells |= {"n_answers": rated, "left_out": int(answers.unjudged.sum()), "n_patients": patients}
+    note = "too many answers are missing: neither rate is known" if absent > allowed else _note(drawn.simulated, **cells)
     corrected = calibrated_rate(answers) if absent <= allowed else Interval()
-    failed, right = answers.bounds_of_unjudged() if absent <= allowed else (None, None)
-    row: Cells = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
-    row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
-    row |= dict(zip(CORRECTED, corrected[:3], strict=True))
-    row |= {
-        "if_unjudged_failed": failed,
-        "if_unjudged_passed": right,
-        "n_rated": int(answers.rated.sum()),
-        "n_raters": len(answers.without),
-        "n_patients_rated": answers.by.at(answers.rated).clusters,
-        "n_unjudged": int(answers.unjudged.sum()),
-        "n_answers": len(answers.graded),
-        "n_patients": answers.by.clusters,
-        "simulated": drawn.simulated,
-    }
-    return row | {"note": _note(row, absent > allowed)}
+    method = "" if corrected.value is None else corrected.method
+    yield made.plain(CALIBRATED, value=corrected.value, low=corrected.low, high=corrected.high, method=method, note=note, **cells)
+    if answers.unjudged.any():
+        bounds = answers.bounds_of_unjudged() if absent <= allowed else (None, None)
+        for measure, bound in zip(("if_unjudged_failed", "if_unjudged_passed"), bounds, strict=True):
+            yield made.plain(measure, value=bound, **cells)
+    if rated:
+        yield made.plain("raters", value=float(len(answers.without)), **cells)
 
 
 def _is_without_verdict(row: Score, passed: Mapping[Key, float]) -> bool:
@@ -150,13 +119,12 @@ def _is_without_verdict(row: Score, passed: Mapping[Key, float]) -> bool:
     return row.state == ResponseState.OK and response_key(row) not in passed
 
 
-def _note(row: Cells, too_few_came: bool) -> str:
-    if too_few_came:
-        return "too many answers are missing: neither rate is known"
-    if not row["n_rated"]:
-        who = "simulated rater" if row["simulated"] else "clinician"
-        return f"no {who} has judged an answer" if row["simulated"] or row["n_unjudged"] else f"grader only: no {who} has rated an answer"
-    return f"too few rated: counts from {FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients on" if is_too_few(row) else ""
+def _note(simulated: bool, *, n_answers: int, left_out: int, n_patients: int, **_: str) -> str:
+    if not n_answers:
+        who = "simulated rater" if simulated else "clinician"
+        return f"no {who} has judged an answer" if simulated or left_out else f"grader only: no {who} has rated an answer"
+    too_few = f"too few rated: counts from {FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients on"
+    return too_few if _is_too_few(n_answers, n_patients) else ""
 
 
 def _answers(
@@ -236,10 +204,7 @@ def accuracy_of_score(study: Study) -> GraderAccuracy | None:
 
 TABLE = Table(
     name="calibrated",
-    row=CalibratedRow,
+    row=MeasureRow,
     rows=of_study(calibrated_rows),
-    suppression=Suppression(
-        f"{MODEL} grader simulated",
-        rated="n_patients_rated calibrated calibrated_low calibrated_high if_unjudged_failed if_unjudged_passed n_rated n_unjudged",
-    ),
+    suppression=Suppression(NUMBER),
 )

@@ -75,8 +75,6 @@ class Suppression:
         Columns that name cases, which are always emptied.
     says : str
         Text column that reads `not shown` in a hidden row.
-    rated : str
-        Columns about the answers that clinicians rated; the first counts their patients, and marks the others as hidden when they are too few.
     surest : bool
         True if rows with the slice `coverage` are about growing parts of the answers, so that the difference of two must be about enough
         patients, too.
@@ -96,7 +94,6 @@ class Suppression:
     each: bool = False
     always: str = ""
     says: str = ""
-    rated: str = ""
     surest: bool = False
     whole: bool = True
     sort: bool = False

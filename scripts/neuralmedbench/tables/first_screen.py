@@ -11,11 +11,12 @@ from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis, Family
 from neuralmedbench.records.responses import is_by_another_model, printable_name
-from neuralmedbench.records.results import RANKING
+from neuralmedbench.records.results import RANKING, is_simulated
 from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models, primary_sentence
+from neuralmedbench.tables.clinicians.opinions import verdicts_of
 from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
@@ -69,7 +70,7 @@ def trust_statements(study: Study) -> list[str]:
         (
             "Calibrated score: the graders' pass rate over all answers, plus the mean of clinician minus grader over the rated ones, each weighted "
             "with the inverse of the probability with which it was drawn (a prediction-powered mean). Answers that nobody could judge are left "
-            "out; calibrated.csv says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
+            "out; topic `calibrated` says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
             "without a clinician. Patients are resampled, and half a patient who contradicts the grader is added on each side, so that few "
             f"ratings without a contradiction do not look like certainty. From {FEWEST_RATERS} raters on the interval also counts that others "
             "might judge differently (each rater is left out in turn); with fewer it is about these raters alone. Shown beside a score "
@@ -112,8 +113,8 @@ def _raters(tables: Tables) -> Iterator[tuple[str, str]]:
     corrected = {(row["benchmark"], row["model"]) for row in tables["leaderboard"] if row.get("calibrated") is not None}
     numbers: dict[str, list[int]] = {}
     for row in tables["calibrated"]:
-        if (row["benchmark"], row["model"]) in corrected and row["grader"] == SCORE and not row["simulated"]:
-            numbers.setdefault(row["benchmark"], []).append(row["n_raters"])
+        if (row["measure"], row["source"]) == ("raters", SCORE) and not is_simulated(row) and (row["benchmark"], row["model"]) in corrected:
+            numbers.setdefault(row["benchmark"], []).append(int(row["value"]))
     for benchmark, found in numbers.items():
         fewest, most = min(found), max(found)
         number = str(most) if fewest == most else f"{fewest} to {most}"
@@ -130,13 +131,15 @@ def _raters(tables: Tables) -> Iterator[tuple[str, str]]:
 def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
     # a corrected leaderboard needs no warning
     corrected = {row["benchmark"] for row in tables["leaderboard"] if row.get("calibrated") is not None}
+    # that answers were rated is no secret, also where their number is hidden
+    verdicts = verdicts_of(study, simulated=False)
+    rated = {key[0].partition("/")[0] for key, verdict in verdicts.items() if verdict.value is not None}
     for name, benchmark in study.benchmarks.items():
-        rows = [row for row in tables["calibrated"] if (row["benchmark"], row["grader"], row["simulated"]) == (name, SCORE, False)]
         if not benchmark.outcomes.repeatable.any() or name in corrected:
             continue
         if study.form.passes is None:
             yield name, f"{GRADER_ONLY} config/rating.yaml does not say what a clinician's pass is."
-        elif any(row["n_rated"] for row in rows):
+        elif name in rated:
             yield name, f"{GRADER_ONLY} clinicians have rated too few of these answers; they count from {ENOUGH} of a model on."
         else:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."

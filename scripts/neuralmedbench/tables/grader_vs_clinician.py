@@ -1,21 +1,24 @@
-"""Agreement of graders and similarity with clinicians, beside that of clinicians with each other: `grader_vs_clinician.csv`."""
+"""Agreement of graders and similarity with clinicians, beside that of clinicians with each other: topic `grader_vs_clinician`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.estimates.concordance import COEFFICIENTS, Level, Pairs, concordance
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of
+from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, codes_of
+from neuralmedbench.records.results import is_simulated
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
-from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of
-from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.clinicians.opinions import RATERS, Opinions, grades_of, opinions_of
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, cluster_of
 
@@ -40,6 +43,7 @@ SELLERS = frozenset({"bedrock", "deepinfra", "fireworks_ai", "groq", "openrouter
 """First parts of an id that name a host; the maker may follow (`openrouter/google/...`)."""
 
 UNKNOWN = "not known"
+MAKER_NOTE = "same maker: "
 
 
 def maker_of(model: ModelConfig) -> str:
@@ -75,8 +79,14 @@ FEWEST_UNITS = 8
 """Fewest answers, items or models for a coefficient; a mean difference needs one. (Our rule.)"""
 
 
-OVER: dict[str, Level] = {"response": "pairs", "item": "units", "model": "shared units"}
-"""Unit of a coefficient by the column `level`."""
+RESPONSE = "response"
+"""Level of single answers."""
+
+OVER: dict[str, Level] = {RESPONSE: "pairs", "item": "units", "model": "shared units"}
+"""Unit of a coefficient by level, in the column `slice`."""
+
+OF_MEANS = ("pearson", "spearman", "icc", "bias")
+"""Coefficients of means over items or models."""
 
 
 @dataclass(frozen=True)
@@ -84,61 +94,27 @@ class _Judge:
     """A source of values to compare with clinicians: a grader, a measure of similarity, or another clinician; and its coefficients."""
 
     name: str
-    kind: str
     values: Mapping[Key, float]
     wanted: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GraderVsClinicianRow(ResultRow):
-    """Agreement of one judge with clinicians, over answers, items or models."""
+def trust_rows(study: Study) -> list[MeasureRow]:
+    """Agreement of each judge (`source`) with clinicians, or with simulated raters (`value_of_slice`), by level (`slice`).
 
-    benchmark: str
-    judge: str
-    kind: str | None = None
-    level: str | None = None
-    model: str
-    in_reference_pool: bool | None = None
-    pearson: float | None = None
-    pearson_low: float | None = None
-    pearson_high: float | None = None
-    spearman: float | None = None
-    spearman_low: float | None = None
-    spearman_high: float | None = None
-    icc: float | None = None
-    icc_low: float | None = None
-    icc_high: float | None = None
-    kappa: float | None = None
-    kappa_low: float | None = None
-    kappa_high: float | None = None
-    auc: float | None = None
-    auc_low: float | None = None
-    auc_high: float | None = None
-    bias: float | None = None
-    bias_low: float | None = None
-    bias_high: float | None = None
-    same_maker: str | None = None
-    n: int | None = None
-    n_patients: int | None = None
-    simulated: bool | None = None
-
-
-def trust_rows(study: Study) -> list[GraderVsClinicianRow]:
-    """Rows of `grader_vs_clinician.csv`.
-
-    By benchmark, judge and level: `response` (all models, then each), `item` and `model` (means). Simulated raters have separate rows.
-    Every rated answer has the same weight: the table is about these answers, not weighted for their draw.
+    `response`: single answers of all models (without a model), then of each; `item` and `model`: means. Every rated answer has the same
+    weight: the numbers are about these answers, not weighted for their draw. `note` counts the models of a mean over models, and says of a
+    grader's `bias` on one model whether one maker made both.
     """
-    rows = []
-    for simulated in (False, True):
+    rows = list[MeasureRow]()
+    for simulated, raters in RATERS.items():
         opinions = opinions_of(study, simulated=simulated)
         for benchmark in study.benchmarks.values():
             scores = [row for table in benchmark.scores.values() for row in headline(table) if response_key(row) in opinions]
             for judge in _judges(study, benchmark, scores, opinions):
-                rows += [
-                    GraderVsClinicianRow(benchmark=benchmark.name, judge=judge.name, kind=judge.kind, simulated=simulated, **row)
-                    for row in _rows_of_judge(study, judge, scores, opinions)
-                ]
+                known = [row for row in scores if response_key(row) in judge.values]
+                for level, model, part in _parts(known):
+                    made = ModelRows("grader_vs_clinician", study, benchmark, model)
+                    rows += _rows(made, judge, part, opinions, level=level, value_of_slice=raters)
     return rows
 
 
@@ -154,41 +130,45 @@ def _judges(study: Study, benchmark: BenchmarkStudy, scores: Sequence[Score], op
         steps = np.array(list(values.values())) * (axis.highest - axis.lowest)
         # kappa needs the points of the scale, so a grader with values between them has none
         wanted = COEFFICIENTS if np.allclose(steps, steps.round(), atol=1e-9) else every
-        yield _Judge(grader, "grader", values, wanted)
+        yield _Judge(grader, values, wanted)
     # similarity counts only for the text that was scored
     near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
     for metric in METRICS:
         found = {response_key(row): near.get((response_key(row), row.text_sha256)) for row in scores}
         known = {key: getattr(row, metric) for key, row in found.items() if row is not None and getattr(row, metric) is not None}
-        yield _Judge(metric, "similarity", known, ("pearson", "spearman", "auc"))
+        yield _Judge(metric, known, ("pearson", "spearman", "auc"))
     # the ceiling: answers with more than one clinician
     several = {key: 0.0 for key, one in opinions.items() if len(one.values) > 1}
-    yield _Judge(CLINICIAN, CLINICIAN, several, tuple(name for name in COEFFICIENTS if name != "bias"))
+    yield _Judge(CLINICIAN, several, tuple(name for name in COEFFICIENTS if name != "bias"))
 
 
-def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions]) -> Iterator[Cells]:
-    known = [row for row in scores if response_key(row) in judge.values]
-    if not known:
-        return
-    yield _row(study, judge, known, opinions, level="response")
-    models = sorted({row.model for row in known})
-    for model in models:
-        yield _row(study, judge, [row for row in known if row.model == model], opinions, level="response", model=model)
-    yield _row(study, judge, known, opinions, level="item")
-    yield _row(study, judge, known, opinions, level="model")
+def _parts(scores: Sequence[Score]) -> Iterator[tuple[str, str, Sequence[Score]]]:
+    """Yield level, model and answers of each part."""
+    if scores:
+        yield RESPONSE, "", scores
+        for model in sorted({row.model for row in scores}):
+            yield RESPONSE, model, [row for row in scores if row.model == model]
+        yield "item", "", scores
+        yield "model", "", scores
 
 
-def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, model: str = "") -> Cells:
+def _rows(
+    made: ModelRows, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, **cells: Any
+) -> Iterator[MeasureRow]:
+    study = made.study
     pairs = _pairs(judge, scores, opinions, level, study.settings)
+    units = len(scores) if level == RESPONSE else int(pairs.units.max()) + 1
+    wanted = [name for name in judge.wanted if level == RESPONSE or name in OF_MEANS]
     # with too few units only the mean difference is computed
-    units = len(scores) if level == "response" else int(pairs.units.max()) + 1
-    wanted = judge.wanted if level == "response" else tuple(name for name in judge.wanted if name in ("pearson", "spearman", "icc", "bias"))
-    if units < FEWEST_UNITS:
-        wanted = tuple(name for name in wanted if name == "bias")
-    found = concordance(pairs, wanted, OVER[level])
-    row: Cells = {"level": level, "model": model} | with_ends(found)
-    same = same_maker(study.all_graders[judge.name], study.models[model], study.all_graders) if judge.kind == "grader" and model else ""
-    return row | {"n": units, "n_patients": len({score.patient_id for score in scores}), "same_maker": same}
+    coefficients = concordance(pairs, [name for name in wanted if units >= FEWEST_UNITS or name == "bias"], OVER[level])
+    cells |= {"source": judge.name, "slice": level, "n_answers": len(scores)}
+    cells |= {"n_items": len({row.item_id for row in scores}), "n_patients": len({row.patient_id for row in scores})}
+    for name in wanted:
+        note = counted(units, "model") if level == "model" else ""
+        if name == "bias" and made.model and judge.name in study.all_graders:
+            note = MAKER_NOTE + same_maker(study.all_graders[judge.name], study.models[made.model], study.all_graders)
+        value, low, high, method = coefficients.get(name, Interval())
+        yield made.plain(name, value=value, low=low, high=high, method="" if value is None else method, note=note, **cells)
 
 
 def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], level: str, settings: IntervalSettings) -> Pairs:
@@ -202,9 +182,9 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
         key = response_key(score)
         opinion = list(zip(opinions[key].values, opinions[key].passes, strict=True))
         half = len(opinion) // 2
-        if judge.kind != CLINICIAN:
+        if judge.name != CLINICIAN:
             own = [(judge.values[key], *other) for other in opinion]
-        elif level == "response":
+        elif level == RESPONSE:
             own = [(one, *other) for a, (one, _) in enumerate(opinion) for b, other in enumerate(opinion) if a != b]
         else:
             own = [(one, *other) for one, _ in opinion[:half] for other in opinion[half:]]
@@ -219,44 +199,45 @@ def trust_line(study: Study, tables: Tables) -> str:
     """State how far graders follow clinicians, or why that is not known."""
     if text := _follow_text(study, tables):
         return begun(text, study)
-    if any(not row["simulated"] for row in tables["grader_vs_clinician"]):
+    if any(not is_simulated(row) for row in tables["grader_vs_clinician"]):
         return "Clinicians have rated too few answers to say how well a grader follows them."
     if tables["grader_vs_clinician"]:
         return "No clinician has rated an answer. What stands here is of simulated raters, and says nothing about a grader or a model."
     return "No clinician has rated an answer: every open score on this page is a grader's word alone."
 
 
+def _over_all_models(tables: Tables) -> list[Cells]:
+    return [row for row in tables["grader_vs_clinician"] if row["slice"] == RESPONSE and not row["model"]]
+
+
 def _follow_text(study: Study, tables: Tables) -> str:
-    rows = [row for row in tables["grader_vs_clinician"] if not row["simulated"] and row["level"] == "response" and not row["model"]]
+    rows = [row for row in _over_all_models(tables) if not is_simulated(row) and row["measure"] == "icc" and row["value"] is not None]
     parts = []
     for benchmark in study.benchmarks.values():
-        own = {row["judge"]: row for row in rows if row["benchmark"] == benchmark.name}
-        grader = next((own[name] for name in study.graders if name in own and own[name].get("icc") is not None), None)
+        by_judge = {row["source"]: row for row in rows if row["benchmark"] == benchmark.name}
+        grader = next((by_judge[name] for name in study.graders if name in by_judge), None)
         if grader:
-            title, ceiling = study.graders[grader["judge"]].title, own.get(CLINICIAN, {})
-            one = (
-                f"{title} follows one clinician with an ICC of {_coefficient(grader)} on {grader['n']} answers of {benchmark.config.title}"
+            title, answers = study.graders[grader["source"]].title, grader["n_answers"]
+            follows = (
+                f"{title} follows one clinician with an ICC of {_coefficient(grader)} on {answers} answers of {benchmark.config.title}"
             )
-            other = "no answer has a second clinician to compare with"
-            if ceiling.get("icc") is not None:
-                other = f"one clinician follows another with {_coefficient(ceiling)}"
-            parts.append(f"{one}; {other}")
+            ceiling = "no answer has a second clinician to compare with"
+            if CLINICIAN in by_judge:
+                ceiling = f"one clinician follows another with {_coefficient(by_judge[CLINICIAN])}"
+            parts.append(f"{follows}; {ceiling}")
     return "; ".join(parts) + "." if parts else ""
 
 
 def _coefficient(row: Cells) -> str:
-    value = decimal(row["icc"])
-    if row["icc_low"] is None:
-        return value
-    low, high = (decimal(row[name]) for name in ("icc_low", "icc_high"))
-    return f"{value} ({low} to {high})"
+    value = decimal(row["value"])
+    return value if row["low"] is None else f"{value} ({decimal(row['low'])} to {decimal(row['high'])})"
 
 
 def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how far graders follow clinicians, and over how many answers."""
-    rows = [row for row in tables["grader_vs_clinician"] if row["level"] == "response" and not row["model"]]
-    real = [row for row in rows if not row["simulated"]]
-    answers, patients = (max((row[name] for row in real or rows), default=0) for name in ("n", "n_patients"))
+    rows = _over_all_models(tables)
+    real = [row for row in rows if not is_simulated(row)]
+    answers, patients = (max((row[name] for row in real or rows), default=0) for name in ("n_answers", "n_patients"))
     made_up = " (simulated ratings)" if rows and not real else ""
     return Takeaway(
         trust_line(study, tables),
@@ -266,8 +247,8 @@ def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 TABLE = Table(
     name="grader_vs_clinician",
-    row=GraderVsClinicianRow,
+    row=MeasureRow,
     rows=of_study(trust_rows),
-    suppression=Suppression("benchmark judge kind level model in_reference_pool same_maker simulated"),
+    suppression=Suppression(NUMBER),
     takeaways={"trust": trust_takeaway},
 )

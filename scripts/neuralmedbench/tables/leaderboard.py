@@ -13,7 +13,7 @@ from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.results import PASS1_PATIENTS, PRIOR
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
-from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
+from neuralmedbench.tables.calibrated import calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.family import corrected_family
@@ -21,7 +21,7 @@ from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
 
@@ -318,15 +318,14 @@ def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, whole_size(study, tables))
 
 
-def _with_calibration(rows: list[LeaderboardRow], calibrated: list[CalibratedRow]) -> list[LeaderboardRow]:
+def _with_calibration(rows: list[LeaderboardRow], calibrated: list[MeasureRow]) -> list[LeaderboardRow]:
     """Add the rates that clinicians corrected, never those of simulated raters, where enough was rated."""
-    found = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
-    none = CalibratedRow(benchmark="", model="", grader="")
-    of_rows = [(row, found.get((row.benchmark, row.model), none)) for row in rows]
-    return [
-        replace(row, calibrated=one.calibrated, calibrated_low=one.calibrated_low, calibrated_high=one.calibrated_high)
-        for row, one in of_rows
-    ]
+    corrected = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
+    made = []
+    for row in rows:
+        rate = corrected.get((row.benchmark, row.model))
+        made.append(replace(row, calibrated=rate.value, calibrated_low=rate.low, calibrated_high=rate.high) if rate else row)
+    return made
 
 
 TABLE = Table(

@@ -10,7 +10,8 @@ import numpy as np
 
 from neuralmedbench.estimates.suppression import CellSize, Label, suppressed_cells, two_weights_tell
 from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, PASS1_PATIENTS, RANKED_DIFFERENTIAL, RANKING
-from neuralmedbench.tables.calibrated import CORRECTED, SCORE
+from neuralmedbench.tables.calibrated import CALIBRATED, SCORE
+from neuralmedbench.tables.clinicians.opinions import RATERS
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import RoundPatients, parts_of
 from neuralmedbench.tables.rows import Cells, Tables
@@ -157,6 +158,7 @@ OF_DIFFERENTIAL = {
     "all_right": ("all_right",),
 }
 """Cells of the leaderboard about the items of a ranked differential, by the rate over these with which they are hidden."""
+CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
 
 ABOUT_CASES = ("cases", "flow")
 """Blocks that count single cases."""
@@ -230,7 +232,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
     # hide rows table by table, then the cells of the leaderboard that repeat hidden ones
     public = {name: _public_rows(name, rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
-    _follow_the_rated(public, release.fewest)
+    _follow_the_rated(public)
     _follow_the_differential(public)
     for one in public["leaderboard"]:
         if one.row["benchmark"] in disclosures and disclosures[one.row["benchmark"]].two_weights:
@@ -304,25 +306,17 @@ def _public_row(rule: Suppression, row: Cells, mark: str, found: Sequence[Benchm
         after = {column: row[column] for column in rule.keys.split() if column in row} | {rule.mark: mark}
         return _PublicRow(row, after | ({rule.says: NOT_SHOWN} if rule.says and row.get(rule.says) else {}), None)
     visible = row | dict.fromkeys(rule.always.split())
-    if rule.rated:
-        patients, *others = rule.rated.split()
-        if 0 < (row.get(patients) or 0) < found[0].fewest:
-            visible |= dict.fromkeys(name for name in others if name != "n_rated")  # the fact that answers were rated is not secret
-            return _PublicRow(row, visible | {patients: f"<{found[0].fewest}", "n_rated": None}, visible)
     return _PublicRow(row, visible, visible)
 
 
-def _follow_the_rated(public: Mapping[str, list[_PublicRow]], fewest: int) -> None:
+def _follow_the_rated(public: Mapping[str, list[_PublicRow]]) -> None:
     """Empty the cells of the leaderboard that repeat clinicians' ratings of few patients."""
-    few = f"<{fewest}"
     # models whose corrected rate is hidden
+    corrected = {"measure": CALIBRATED, "source": SCORE, "value_of_slice": RATERS[False]}
     rated = {
         (one.row["benchmark"], one.row["model"])
         for one in public["calibrated"]
-        if one.row["grader"] == SCORE
-        and not one.row["simulated"]
-        and one.after
-        and few in (one.after.get("n_patients_rated"), one.after.get("n_patients"))
+        if one.visible is None and corrected.items() <= one.row.items()
     }
     for one in public["leaderboard"]:
         if (one.row["benchmark"], one.row["model"]) in rated:

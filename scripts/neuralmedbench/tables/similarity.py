@@ -14,8 +14,9 @@ from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
+from neuralmedbench.tables.clinicians.opinions import RATERS
 from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Suppression, Table
-from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
+from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -31,7 +32,7 @@ SIMILARITY, OF_VOCABULARY, OF_CLINICIANS = "similarity", "auc_vs_vocabulary", "a
 Pair = tuple[Score, SimilarityRow]
 
 
-def similarity_rows(study: Study, trust: Iterable[GraderVsClinicianRow] = ()) -> list[MeasureRow]:
+def similarity_rows(study: Study, trust: Iterable[MeasureRow] = ()) -> list[MeasureRow]:
     """Measure how alike answers and reference are by each metric (`source`), over all levels and by level, and what that tells.
 
     `auc_vs_vocabulary` is how well `similarity` separates same from other diagnoses by the vocabulary, `auc_vs_clinicians` what clinicians
@@ -39,11 +40,8 @@ def similarity_rows(study: Study, trust: Iterable[GraderVsClinicianRow] = ()) ->
     expanded count in the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it.
     Without an encoder nothing is computed: then each metric has a row that says so, without a value.
     """
-    of_clinicians = {
-        (row.benchmark, row.model, row.judge): row
-        for row in trust
-        if (row.level, row.kind) == ("response", "similarity") and not row.simulated
-    }
+    areas = [row for row in trust if (row.measure, row.slice, row.value_of_slice) == ("auc", RESPONSE, RATERS[False])]
+    of_clinicians = {(row.benchmark, row.model, row.source): row for row in areas}
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
         rows += _not_computed(study, benchmark)
@@ -68,7 +66,7 @@ def _not_computed(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRo
             yield from (made.plain(SIMILARITY, source=metric, n_answers=0, note=NOT_COMPUTED) for metric in METRICS)
 
 
-def _metric_rows(made: ModelRows, metric: str, pairs: Sequence[Pair], of_clinicians: GraderVsClinicianRow | None) -> Iterator[MeasureRow]:
+def _metric_rows(made: ModelRows, metric: str, pairs: Sequence[Pair], of_clinicians: MeasureRow | None) -> Iterator[MeasureRow]:
     known = [pair for pair in pairs if getattr(pair[1], metric) is not None]
     # all answers, then those of each level, also when there is only one: the papers report similarity by level
     levels = sorted({score.level for score, _ in known} - {Level.NONE})
@@ -87,9 +85,9 @@ def _metric_rows(made: ModelRows, metric: str, pairs: Sequence[Pair], of_clinici
             area = dict(zip(("value", "low", "high"), separation(values, same, by), strict=True))
             yield made.plain(OF_VOCABULARY, **area, **_sizes(own_words), **cells)
         if part and not level and of_clinicians:
-            area = dict(zip(("value", "low", "high"), (of_clinicians.auc, of_clinicians.auc_low, of_clinicians.auc_high), strict=True))
-            # its patients decide whether a public run shows it, here as in the table of graders
-            yield made.plain(OF_CLINICIANS, **area, n_answers=of_clinicians.n, n_patients=of_clinicians.n_patients, **cells)
+            # its patients decide whether a public run shows it, here as in the topic of graders
+            same_cells = {name: of_clinicians[name] for name in ("value", "low", "high", "n_answers", "n_patients")}
+            yield made.plain(OF_CLINICIANS, **same_cells, **cells)
 
 
 def _sizes(pairs: Sequence[Pair]) -> Cells:

@@ -98,7 +98,6 @@ TABLES: tuple[Table, ...] = (
     contrasts.READERS,
     opinions.RATINGS,
     agreement.AGREEMENT,
-    agreement.RATERS,
     readiness.TABLE,
     revisions.TABLE,
     measures.GROUNDING,

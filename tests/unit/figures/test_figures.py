@@ -87,13 +87,13 @@ def fill(folder: Path, models: list[str]) -> None:
         row = {"topic": "errors", "benchmark": "deep", "model": name, "source": source, "slice": "class", "value_of_slice": one, **seen}
         shares = {"per_response": (0.2, 60), "per_wrong": (0.4, 30), "significant": (0.5, 60)}
         measures += [{**row, "measure": measure, "value": share, "n_answers": n} for measure, (share, n) in shares.items()]
+    for judge, raters in product(("judge", "cosine", "clinician"), ("clinicians", "simulated raters")):
+        row = {"topic": "grader_vs_clinician", "benchmark": "deep", "source": judge, "slice": "response", "value_of_slice": raters}
+        row |= {"n_answers": 60, "low": 0.4, "high": 0.7}
+        measures += [{**row, "measure": name, "value": value} for name, value in (("icc", 0.6), ("pearson", 0.5)) if models]
     write(folder, "measures", measures)
     write(folder, "contrasts", contrasts)
     write(folder, "counts", [])
-    judged = {"benchmark": "deep", "level": "response", "icc": 0.6, "icc_low": 0.4, "icc_high": 0.7, "pearson": 0.5, "n": 60}
-    judges = (("judge", "grader"), ("cosine", "similarity"), ("clinician", "clinician"))
-    write(folder, "grader_vs_clinician", [{**judged, "judge": judge, "kind": kind, "simulated": simulated}
-                                          for simulated in ("false", "true") for judge, kind in judges if models])  # fmt: skip
     paid = {"priced_on": "2026-01-02", "answered": 90, **seen}
     write(folder, "costs", [{"benchmark": "deep", "model": name, "arm": "full", "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8,
                              "completion_tokens_per_item": 10 + 20 * place}

@@ -48,7 +48,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_every_table_of_rates_has_the_mark() -> None:
     rates = {name for name, columns in TABLES.items() if "float" in columns.values()}
-    assert rates - MARKED.keys() == {"deidentification", "destinations", "raters", "items"}
+    assert rates - MARKED.keys() == {"deidentification", "destinations", "items"}
 
 
 def test_files_mark_exactly_the_rates_of_few_patients(made: tuple[int, Path, str]) -> None:

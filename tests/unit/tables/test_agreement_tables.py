@@ -20,7 +20,7 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.clinicians import agreement as agreement_table
-from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows
+from neuralmedbench.tables.clinicians.agreement import agreement_rows
 from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_verdicts, rating_rows
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
@@ -49,6 +49,15 @@ def two_raters(number: int = 20, axis: str = AXIS) -> list[Rating]:
 
 def values(rows: Sequence[dict[str, Any]], between: str = "all", axis: str = AXIS) -> dict[str, float | None]:
     return {row["measure"]: row.get("value") for row in rows if row["between"] == between and row["axis"] == axis}
+
+
+def of_rater(study: Any, axis: str = "") -> dict[str, dict[str, Any]]:
+    """Return the rows of each rater over all axes, or on one, by measure."""
+    raters: dict[str, dict[str, Any]] = {}
+    for row in agreement_rows(study):
+        if (row["between"], row["axis"]) == ("rater", axis):
+            raters.setdefault(row["rater_a"], {})[row["measure"]] = row
+    return raters
 
 
 def test_every_coefficient_stands_with_its_interval_answers_and_patients() -> None:
@@ -110,7 +119,7 @@ def test_simulated_raters_never_agree_or_disagree_with_clinicians() -> None:
     mixed = [*own, *[rating(answer, "c", 0.0, simulated=True) for answer in range(20)]]
     rows = agreement_rows(study_of(mixed))
     assert values([row for row in rows if not row["simulated"]]) == values(agreement_rows(study_of(own)))
-    assert {row["note"] for row in rows if row["simulated"]} == {"fewer than two raters gave a value"}
+    assert {row["note"] for row in rows if row["simulated"] and row["between"] != "rater"} == {"fewer than two raters gave a value"}
 
 
 def test_second_showings_tell_how_far_a_rater_agrees_with_oneself() -> None:
@@ -121,8 +130,7 @@ def test_second_showings_tell_how_far_a_rater_agrees_with_oneself() -> None:
     pooled = {row["measure"]: row["value"] for row in rows[3:]}
     assert pooled["same"] == pytest.approx(9 / 12)
     assert {row["measure"]: row["value"] for row in rows[:3]} == pooled
-    of_axis = rater_rows(study_of([*first, *again]))[1]
-    assert (of_axis["repeats"], of_axis["repeats_same"], of_axis["repeats_kappa"]) == (12, 9 / 12, pooled["kappa_quadratic"])
+    assert {row["n_responses"] for row in rows} == {12}
 
 
 @pytest.mark.parametrize(
@@ -139,11 +147,11 @@ def test_where_there_is_nothing_to_tell_the_table_says_why(ratings: list[Rating]
     rows = agreement_rows(study_of(ratings))
     alpha = next(row for row in rows if row["measure"] == "alpha_ordinal")
     assert (alpha.get("value"), alpha["note"]) == (None, note)
-    assert len(rater_rows(study_of(ratings))) == 2 * len({row.rater_id for row in ratings})
+    assert of_rater(study_of(ratings)).keys() == {row.rater_id for row in ratings}
 
 
 def test_no_ratings_make_empty_tables() -> None:
-    assert agreement_rows(study_of([])) == rater_rows(study_of([])) == []
+    assert agreement_rows(study_of([])) == []
 
 
 def test_an_icc_needs_answers_that_all_raters_rated() -> None:
@@ -182,9 +190,9 @@ def test_a_rater_who_judged_an_answer_and_marked_no_error_says_that_there_is_non
 def test_severity_is_the_mean_distance_from_the_others() -> None:
     rows = [rating(answer, rater, float(1 + shift + answer % 3)) for answer in range(10) for shift, rater in enumerate("ab")]
     rows.append(rating(11, "a", 0.0))  # nobody else rated it
-    found = {row["rater_id"]: row for row in rater_rows(study_of(rows)) if row["axis"] == AXIS}
-    assert (found["a"]["severity"], found["a"]["shared"], found["a"]["n"]) == (-1.0, 10, 11)
-    assert found["b"]["severity"] == 1.0
+    severity = {name: by["severity"] for name, by in of_rater(study_of(rows), AXIS).items()}
+    assert (severity["a"]["value"], severity["a"]["n_responses"], severity["a"]["n_patients"]) == (-1.0, 10, 5)
+    assert severity["b"]["value"] == 1.0
 
 
 def test_a_rater_is_told_by_controls_and_by_time() -> None:
@@ -194,11 +202,12 @@ def test_a_rater_is_told_by_controls_and_by_time() -> None:
         rating(30 + place, "a", value, part=part, model="", revision="", seconds=4.0)
         for part, given in parts.items() for place, value in enumerate(given)
     ]  # fmt: skip
-    whole = {row["rater_id"]: row for row in rater_rows(study_of([*rows, *controls])) if not row["axis"]}
-    told = whole["a"]
-    assert (told["controls_right"], told["controls_right_n"], told["controls_wrong"], told["controls_wrong_n"]) == (1, 2, 1, 2)
-    assert (told["median_seconds"], told["below_floor"], told["too_fast"], told["n"]) == (40.0, 4, True, 20)
-    assert (whole["b"]["too_fast"], whole["b"]["controls_right"], whole["b"]["controls_right_n"]) == (False, None, 0)
+    whole = of_rater(study_of([*rows, *controls]))
+    shares = {name: (row["value"], row["n_responses"]) for name, row in whole["a"].items()}
+    assert (shares["controls_right"], shares["controls_wrong"], shares["judged"]) == ((0.5, 2), (0.5, 2), (1.0, 20))
+    assert (shares["median_seconds"], shares["below_floor"]) == ((40.0, 24), (pytest.approx(4 / 24), 24))
+    assert (whole["a"]["below_floor"]["note"], whole["b"]["below_floor"]["note"]) == ("too fast", "")
+    assert (whole["b"]["controls_right"]["value"], whole["b"]["controls_right"]["n_responses"]) == (None, 0)
 
 
 def test_the_clinicians_word_is_the_mean_or_else_what_was_adjudicated() -> None:
@@ -232,10 +241,8 @@ def test_means_of_a_model_take_the_adjudicated_value_and_agreement_does_not() ->
 
 def block_of(study: Any, tmp_path: Path) -> str:
     """Render the block of the report as the page does."""
-    tables = {}
-    for name, rows in (("agreement", agreement_rows(study)), ("raters", rater_rows(study))):
-        write_table(tmp_path / f"{name}.csv", rows, COLUMNS[name])
-        tables[name] = read_table(tmp_path / f"{name}.csv")
+    write_table(tmp_path / "agreement.csv", agreement_rows(study), COLUMNS["agreement"])
+    tables = {"agreement": read_table(tmp_path / "agreement.csv")}
     source = SimpleNamespace(notes={"pass_axis": AXIS})
     return templates({}).get_template("blocks/agreement.html.j2").render(tables=tables, source=source)
 

@@ -140,8 +140,8 @@ def test_a_small_group_that_is_a_sum_and_difference_of_shown_ones_takes_one_with
     assert (small, companions) == ({("d", "both")}, {("b", "right")})
 
 
-OF_NO_PATIENT = {"raters", "destinations"}
-"""Tables about raters and calls: the data that left the machine are always shown."""
+OF_NO_PATIENT = {"destinations"}
+"""The table about calls: the data that left the machine are always shown."""
 
 RULES = {table.name: table.suppression for table in TABLES if table.suppression is not None}
 
@@ -150,7 +150,7 @@ def test_every_table_says_what_of_it_may_be_shown() -> None:
     assert {table.name for table in TABLES} - RULES.keys() == OF_NO_PATIENT
     for table in TABLES:
         if rule := table.suppression:
-            named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split(), *rule.rated.split()} - {""}
+            named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split()} - {""}
             assert named <= table.columns.keys() | ({"n_patients"} if rule.each else set()), table.name
 
 

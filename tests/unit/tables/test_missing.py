@@ -140,7 +140,7 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
     assert all(float(row["low"]) < float(row["high"]) for row in rates)
     (whole,) = rows_of(root, "rates", arm="full", slice="all", measure="pass1")
     assert [whole[name] for name in ("value", "low", "high", "method")] == ["", board["worst_case"], board["best_case"], LEFT_OPEN]
-    assert (rows_of(root, "calibrated")[0]["raw"], rows_of(root, "costs", arm="full")[0]["pass1"]) == ("", "")
+    assert (rows_of(root, "calibrated", measure="raw")[0]["value"], rows_of(root, "costs", arm="full")[0]["pass1"]) == ("", "")
     metrics = json.loads((root / "results" / "metrics.json").read_text(encoding="utf-8"))[DEPTH]["beta"]
     assert metrics == {
         "missing_fraction": pytest.approx(2 / 3, abs=1e-6),

@@ -110,10 +110,17 @@ def test_simulated_ratings_are_no_clinicians() -> None:
     said = ratings_takeaway(study(), tables(ratings=[rating]))
     assert said.takeaway.startswith("No clinician has rated an answer")
     assert said.n == "0 ratings by clinicians, 45 simulated values"
-    alpha = {"simulated": False, "measure": "alpha_ordinal", "axis": "dx_correct", "value": 0.4321, "low": 0.2, "high": 0.6}
-    people = tables(
-        ratings=[{"simulated": False, "n": 20}], agreement=[alpha], raters=[{"simulated": False, "round_id": "r", "rater_id": "a"}]
-    )
+    alpha = {
+        "simulated": False,
+        "between": "all",
+        "measure": "alpha_ordinal",
+        "axis": "dx_correct",
+        "value": 0.4321,
+        "low": 0.2,
+        "high": 0.6,
+    }
+    rater = {"simulated": False, "between": "rater", "axis": "", "measure": "judged", "round_id": "r", "rater_a": "a", "value": 1.0}
+    people = tables(ratings=[{"simulated": False, "n": 20}], agreement=[alpha, rater])
     assert ratings_takeaway(study(), people).takeaway == "Clinicians agree with alpha 0.43 (0.20 to 0.60) on dx correct."
 
 

@@ -24,6 +24,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.form import read_form
+from neuralmedbench.records.results import by_measure, is_simulated
 from neuralmedbench.records.scores import Rating, RatingPart, Score, response_key
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.calibrated import accuracy_of_score, calibrated_rows
@@ -101,6 +102,12 @@ def pick(rows: Sequence[dict[str, Any]], **wanted: object) -> list[dict[str, Any
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
+def of_score(study: Study, model: str) -> dict[str, dict[str, Any]]:
+    """Return the measures of the score of a model, corrected by clinicians."""
+    rows = pick(calibrated_rows(study), benchmark=DEPTH, model=model, source="score")
+    return {row["measure"]: row for row in rows if not is_simulated(row)}
+
+
 def test_the_projects_form_says_what_a_clinicians_pass_is() -> None:
     passes = read_form(ROOT / "config" / "rating.yaml").passes
     assert passes is not None
@@ -127,23 +134,22 @@ def test_a_pass_that_the_form_cannot_have_is_refused_in_one_line(tmp_path: Path,
 
 def test_the_score_is_corrected_by_what_clinicians_said_of_the_drawn_answers(root: Path, rated: Rated) -> None:
     study = rated(ratings(root, severe))
-    (row,) = pick(calibrated_rows(study), benchmark=DEPTH, model="alpha", grader="score")
+    score = of_score(study, "alpha")
+    row = score["calibrated"]
     scores = [one for one in study.benchmarks[DEPTH].scores["alpha"] if one.arm == "full"]
     drawn = [one for one in scores if response_key(one) in verdicts_of(study, simulated=False)]
     raw = np.mean([one.passed for one in scores])
-    assert row["raw"] == pytest.approx(raw)
-    assert row["calibrated"] == pytest.approx(raw - np.mean([bool(one.passed) and one.repeat == 0 for one in drawn]))
-    assert row["calibrated_low"] < row["calibrated"] < row["calibrated_high"]
-    assert (row["n_rated"], row["n_answers"], row["n_patients"], row["note"]) == (RATED, 120, 12, "")
+    assert score["raw"]["value"] == pytest.approx(raw)
+    assert row["value"] == pytest.approx(raw - np.mean([bool(one.passed) and one.repeat == 0 for one in drawn]))
+    assert row["low"] < row["value"] < row["high"]
+    assert (row["n_answers"], score["raw"]["n_answers"], score["raw"]["n_patients"], row["note"]) == (RATED, 120, 12, "")
 
 
 def test_three_raters_who_differ_widen_the_interval(root: Path, rated: Rated, monkeypatch: pytest.MonkeyPatch) -> None:
     def width(value: Clinicians) -> float:
-        (row,) = pick(
-            calibrated_rows(rated(ratings(root, value, raters=("r1", "r2", "r3")))), benchmark=DEPTH, model="alpha", grader="score"
-        )
-        assert row["n_raters"] == 3
-        return float(row["calibrated_high"] - row["calibrated_low"])
+        score = of_score(rated(ratings(root, value, raters=("r1", "r2", "r3"))), "alpha")
+        assert score["raters"]["value"] == 3
+        return float(score["calibrated"]["high"] - score["calibrated"]["low"])
 
     alike, differing = width(severe), width(unlike)
     monkeypatch.setattr(prediction_powered, "FEWEST_RATERS", 4)
@@ -158,7 +164,7 @@ def test_the_page_says_whose_judgement_a_corrected_rate_is(written: Written) -> 
     alone = "Calibrated rates are about these 2 raters: what other clinicians would have judged is not in their intervals."
     assert leaderboard.count(alone) == 1
     assert "with fewer than three raters it is about them alone" in leaderboard
-    assert trust.count("<small>about them alone</small>") == len([row for row in tables["calibrated"] if row["n_raters"] == "2"]) > 0
+    assert trust.count("<small>about them alone</small>") == len(pick(tables["calibrated"], measure="raters", value="2.000000")) > 0
     assert "With fewer than three raters a corrected rate is about these raters alone" in trust
     tables, told = written("three")
     leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
@@ -171,19 +177,20 @@ def test_the_page_says_whose_judgement_a_corrected_rate_is(written: Written) -> 
 
 def test_answers_that_nobody_could_judge_make_bounds(root: Path, rated: Rated) -> None:
     study = rated(ratings(root, lambda row, rater: None if row.repeat == 1 else kind(row, rater)))
-    (row,) = pick(calibrated_rows(study), benchmark=DEPTH, model="beta", grader="score")
-    assert row["n_unjudged"] > 0
-    assert row["n_rated"] + row["n_unjudged"] == RATED
-    assert row["if_unjudged_failed"] <= row["calibrated"] <= row["if_unjudged_passed"]
-    assert row["if_unjudged_failed"] < row["if_unjudged_passed"]
+    score = of_score(study, "beta")
+    assert score["calibrated"]["left_out"] > 0
+    assert score["calibrated"]["n_answers"] + score["calibrated"]["left_out"] == RATED
+    failed, passed = (score[name]["value"] for name in ("if_unjudged_failed", "if_unjudged_passed"))
+    assert failed <= score["calibrated"]["value"] <= passed
+    assert failed < passed
 
 
 def test_every_grader_is_corrected_to_about_the_same(root: Path, rated: Rated) -> None:
     study = rated(ratings(root, kind, number=120))
-    rows = pick(calibrated_rows(study), benchmark=DEPTH, model="gamma")
-    assert [row["grader"] for row in rows] == ["score", *GRADERS]
-    assert rows[0]["raw"] != rows[2]["raw"]
-    assert len({round(float(row["calibrated"]), 9) for row in rows}) == 1
+    raw, corrected = (pick(calibrated_rows(study), benchmark=DEPTH, model="gamma", measure=name) for name in ("raw", "calibrated"))
+    assert [row["source"] for row in corrected] == ["score", *GRADERS]
+    assert raw[0]["value"] != raw[2]["value"]
+    assert len({round(float(row["value"]), 9) for row in corrected}) == 1
 
 
 def test_the_accuracy_of_the_score_is_that_against_clinicians_else_the_validation_of_its_grader(root: Path, rated: Rated) -> None:
@@ -252,23 +259,23 @@ def test_graders_are_held_against_single_clinicians_before_anything_was_adjudica
 
 
 def test_the_table_has_every_level_and_the_ceiling(root: Path, rated: Rated) -> None:
-    rows = trust_rows(rated(ratings(root, kind)))
-    grader = pick(rows, judge="rubric", simulated=False)
-    assert [(row["level"], row["model"]) for row in grader] == [
+    judges = by_measure(trust_rows(rated(ratings(root, kind))), "source", "slice")
+    assert [(level, model) for _, model, judge, level in judges if judge == "rubric"] == [
         ("response", ""), *(("response", model) for model in MODELS), ("item", ""), ("model", ""),
     ]  # fmt: skip
-    whole, ceiling = grader[0], pick(rows, judge="clinician", level="response", model="")[0]
+    whole, ceiling, similar = (judges[DEPTH, "", judge, "response"] for judge in ("rubric", "clinician", "cosine"))
     drawn = drawn_scores(root, rated)
     said = np.array([[kind(row, rater) / 4 for rater in ("r1", "r2")] for row in drawn])
-    assert whole["n"] == ceiling["n"] == len(drawn) == 3 * RATED
-    assert whole["auc"] == 1.0
-    assert whole["bias"] == pytest.approx(np.mean([bool(row.passed) for row in drawn]) - said.mean())
-    assert whole["kappa"] is not None
-    assert ceiling["pearson"] == pytest.approx(np.corrcoef(said.ravel(), said[:, ::-1].ravel())[0, 1])
-    assert pick(rows, judge="clinician", level="item")[0]["pearson"] == pytest.approx(1.0)
-    similar = pick(rows, judge="cosine", level="response", model="")[0]
-    assert (similar["icc"], similar["kappa"], similar["bias"]) == (None, None, None)
-    assert 0 <= float(similar["auc"]) <= 1
+    assert whole["auc"]["n_answers"] == ceiling["auc"]["n_answers"] == len(drawn) == 3 * RATED
+    assert whole["auc"]["value"] == 1.0
+    assert whole["bias"]["value"] == pytest.approx(np.mean([bool(row.passed) for row in drawn]) - said.mean())
+    assert whole["kappa"]["value"] is not None
+    assert ceiling["pearson"]["value"] == pytest.approx(np.corrcoef(said.ravel(), said[:, ::-1].ravel())[0, 1])
+    assert judges[DEPTH, "", "clinician", "item"]["pearson"]["value"] == pytest.approx(1.0)
+    assert judges[DEPTH, "", "rubric", "model"]["bias"]["note"] == "3 models"
+    assert judges[DEPTH, "alpha", "rubric", "response"]["bias"]["note"] == "same maker: no"
+    assert similar.keys() == {"pearson", "spearman", "auc"}
+    assert 0 <= similar["auc"]["value"] <= 1
 
 
 def drawn_scores(root: Path, rated: Rated) -> list[Score]:
@@ -339,9 +346,9 @@ def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: W
     tables, told = written("simulated")
     assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
     assert pick(tables["similarity"], measure="auc_vs_clinicians") == []
-    assert {row["simulated"] for row in tables["grader_vs_clinician"]} == {"true"}
-    assert {row["calibrated"] for row in pick(tables["calibrated"], simulated="false")} == {""}
-    assert "" not in {row["calibrated"] for row in pick(tables["calibrated"], simulated="true")}
+    assert {is_simulated(row) for row in tables["grader_vs_clinician"]} == {True}
+    rates = pick(tables["calibrated"], measure="calibrated")
+    assert {bool(row["value"]) == is_simulated(row) for row in rates} == {True}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
     assert "is of simulated raters, and says nothing about a grader or a model" in told["blocks"]["trust"]["takeaway"]
     assert badge(told) == "none yet: grader only (simulated ones stand apart)"
@@ -351,19 +358,20 @@ def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: W
 def test_too_few_ratings_are_told_and_do_not_reach_the_leaderboard(written: Written) -> None:
     tables, told = written("few")
     assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
-    assert {row["note"] for row in tables["calibrated"]} == {"too few rated: counts from 60 answers of 8 patients on"}
+    rates = pick(tables["calibrated"], measure="calibrated")
+    assert {row["note"] for row in rates} == {"too few rated: counts from 60 answers of 8 patients on"}
     few = "Grader only: clinicians have rated too few of these answers; they count from 60 answers of 8 patients of a model on."
     assert told["grader_only"] == {DEPTH: few}
     trust = block("trust", tables, told)
     needed = "<small>too few rated: counts from 60 answers of 8 patients on</small>"
     rows = re.findall(rf'{needed}</td><td[^>]*>–</td><td class="number" data-value="6">6</td>', trust)
-    assert len(rows) == len(tables["calibrated"]), "how many are needed, and how many are there"
+    assert len(rows) == len(rates), "how many are needed, and how many are there"
 
 
 def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
     tables, told = written("nobody")
     assert tables["grader_vs_clinician"] == []
-    assert {row["note"] for row in tables["calibrated"]} == {"grader only: no clinician has rated an answer"}
+    assert {row["note"] for row in pick(tables["calibrated"], measure="calibrated")} == {"grader only: no clinician has rated an answer"}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
     assert (
         told["blocks"]["trust"]["takeaway"] == "No clinician has rated an answer: every open score on this page is a grader's word alone."
@@ -374,7 +382,7 @@ def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
 def test_a_form_without_a_pass_corrects_nothing_and_says_so(root: Path, rated: Rated) -> None:
     study = rated(ratings(root, kind))
     without = replace(study, form=study.form.model_copy(update={"passes": None}))
-    assert {row["calibrated"] for row in calibrated_rows(without)} == {None}
+    assert {row["value"] for row in calibrated_rows(without) if row["measure"] == "calibrated"} == {None}
     assert trust_rows(without) == []
     assert trust_statements(without) == [
         "A clinician's pass is not defined: `config/rating.yaml` has no `passes`, so no score is corrected by clinicians."
@@ -384,8 +392,9 @@ def test_a_form_without_a_pass_corrects_nothing_and_says_so(root: Path, rated: R
 def test_real_ratings_stand_beside_the_raw_score(written: Written) -> None:
     tables, told = written("real")
     shown = pick(tables["leaderboard"], benchmark=DEPTH, model="alpha")[0]
-    own = pick(tables["calibrated"], benchmark=DEPTH, model="alpha", grader="score", simulated="false")[0]
-    assert shown["calibrated"] == own["calibrated"]
+    wanted = {"source": "score", "measure": "calibrated", "value_of_slice": "clinicians"}
+    (rate,) = pick(tables["calibrated"], benchmark=DEPTH, model="alpha", **wanted)
+    assert shown["calibrated"] == rate["value"]
     assert float(shown["calibrated"]) < float(shown["pass1"])
     assert pick(tables["leaderboard"], benchmark=DEPTH, model="prior")[0]["calibrated"] == ""
     assert pick(tables["leaderboard"], benchmark=BREADTH, model="alpha")[0]["calibrated"] == ""
@@ -396,8 +405,8 @@ def test_real_ratings_stand_beside_the_raw_score(written: Written) -> None:
     leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
     assert leaderboard.count(">Calibrated</button>") == 1
     assert "Grader only" not in leaderboard
-    assert f'data-value="{own["calibrated"]}"' in leaderboard
-    assert f'data-value="{own["calibrated"]}"' in trust
+    assert f'data-value="{rate["value"]}"' in leaderboard
+    assert f'data-value="{rate["value"]}"' in trust
     assert "follows one clinician with an ICC of" in trust
     assert trust.count(">simulated<") == trust.count(">clinicians<") > 20
 

@@ -1,9 +1,9 @@
-"""Reliability of each rater of a round, and agreement between raters before adjudication: `raters.csv` and `agreement.csv`."""
+"""Agreement between the raters of a round before adjudication, and reliability of each of them: `agreement.csv`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -108,54 +108,12 @@ def scale_of(axis: str, form: RatingForm, values: Floats) -> Floats:
 FLOOR_S = 10.0
 """Seconds: the least time to look at the pictures, read an answer and judge it on every line. (Our rule.)"""
 
-MOST_BELOW = 0.1
-"""A rater with more than this share of answers below the floor is marked as too fast. (Our rule.)"""
+MOST_BELOW, TOO_FAST = 0.1, "too fast"
+"""A rater with more than this share of answers below the floor is marked. (Our rule.)"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RaterRow(ResultRow):
-    """One rater of one round, over all axes or on one."""
-
-    round_id: str
-    simulated: bool | None = None
-    rater_id: str
-    axis: str | None = None
-    n: int | None = None
-    cannot_judge: int | None = None
-    shared: int | None = None
-    severity: float | None = None
-    severity_low: float | None = None
-    severity_high: float | None = None
-    repeats: int | None = None
-    repeats_kappa: float | None = None
-    repeats_same: float | None = None
-    repeats_within_one: float | None = None
-    controls_right: int | None = None
-    controls_right_n: int | None = None
-    controls_wrong: int | None = None
-    controls_wrong_n: int | None = None
-    median_seconds: float | None = None
-    below_floor: int | None = None
-    too_fast: bool | None = None
-
-
-def rater_rows(study: Study) -> list[RaterRow]:
-    """Rows of `raters.csv`.
-
-    By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
-    """
-    rows: list[Cells] = []
-    for (round_id, simulated), ratings in rated_rounds(study).items():
-        of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel)]
-        for rater in sorted({row.rater_id for row in ratings}):
-            head = {"round_id": round_id, "simulated": simulated, "rater_id": rater}
-            rows.append(head | _whole([row for row in ratings if row.rater_id == rater], study))
-            rows += [head | row for row in of_axes if row["rater_id"] == rater]
-    return [RaterRow(**row) for row in rows]
-
-
-def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
-    """Return the cells of a rater over all axes."""
+def _of_rater(rater: str, ratings: Sequence[Rating], study: Study) -> Iterator[Cells]:
+    """Yield the rows of a rater over all axes."""
     seconds: dict[object, float | None] = {}
     judged: dict[object, bool] = {}
     for row in ratings:
@@ -163,61 +121,48 @@ def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
         seconds[shown] = row.seconds
         if row.part is RatingPart.SAMPLE:
             judged[shown] = judged.get(shown, False) or row.value is not None
+    head = {"between": RATER, "rater_a": rater, "n_raters": 1}
+    yield head | _share("judged", judged.values())
+    for measure, met in _controls(ratings, study).items():
+        yield head | _share(measure, met)
     times = np.array([value for value in seconds.values() if value is not None])
-    # answers that were rated faster than anyone can read them
-    below = int((times < FLOOR_S).sum())
-    return {
-        "axis": "",
-        "n": sum(judged.values()),
-        "cannot_judge": len(judged) - sum(judged.values()),
-        "median_seconds": float(np.median(times)) if times.size else None,
-        "below_floor": below if times.size else None,
-        "too_fast": bool(below > MOST_BELOW * times.size) if times.size else None,
-        **_controls(ratings, study),
-    }
+    if times.size:
+        # answers that were rated faster than anyone can read them
+        below = _share("below_floor", times < FLOOR_S)
+        yield head | below | {"note": TOO_FAST if below["value"] > MOST_BELOW else ""}
+        yield head | {"measure": "median_seconds", "value": float(np.median(times)), "n_responses": times.size}
 
 
-def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
-    """Count right controls that pass and wrong ones that do not, on the axis that decides a clinician's pass."""
+def _share(measure: str, met: Iterable[bool]) -> Cells:
+    values = list(met)
+    return {"measure": measure, "value": float(np.mean(values)) if values else None, "n_responses": len(values)}
+
+
+def _controls(ratings: Sequence[Rating], study: Study) -> dict[str, list[bool]]:
+    """Return for every right control whether it passes, and for every wrong one whether it does not, on the axis that decides a pass."""
     rule = study.form.passes
     if rule is None:
         return {}
-    given = [row for row in ratings if row.axis == rule.axis]
-    right, wrong = ([row for row in given if row.part is part] for part in (RatingPart.CONTROL_RIGHT, RatingPart.CONTROL_WRONG))
+    on_axis = [row for row in ratings if row.axis == rule.axis]
+    right, wrong = ([row.value for row in on_axis if row.part is part] for part in (RatingPart.CONTROL_RIGHT, RatingPart.CONTROL_WRONG))
     return {
-        "controls_right": sum(row.value is not None and row.value >= rule.from_ for row in right) if right else None,
-        "controls_right_n": len(right),
-        "controls_wrong": sum(row.value is not None and row.value < rule.from_ for row in wrong) if wrong else None,
-        "controls_wrong_n": len(wrong),
+        "controls_right": [value is not None and value >= rule.from_ for value in right],
+        "controls_wrong": [value is not None and value < rule.from_ for value in wrong],
     }
 
 
-def _axis_rows(panel: Panel) -> Iterator[Cells]:
-    """Yield the rows of one axis; severity is the mean distance from the mean of the other raters, over answers with another rater."""
-    # positive severity: higher values than the other raters
+def _severities(panel: Panel) -> Iterator[Cells]:
+    """Yield the mean distance of each rater from the mean of the other raters of the same answers, in points; positive: higher values."""
     distance = _from_others(panel.first)
     shared = ~np.isnan(distance)
     draws = panel.by.resampled_means(distance)
-    again = pair_terms(panel.first, panel.second).sum(axis=0)
-    agreed = pair_coefficients(again)
     for place, rater in enumerate(panel.raters):
-        patients = panel.by.at(shared[:, place]).clusters
-        low, high = panel.by.percentiles(draws[:, place], patients)
-        repeats, kappa = int(again[place, 0]), float(agreed["kappa_quadratic"][place])
-        yield {
-            "rater_id": rater,
-            "axis": panel.axis,
-            "n": int((~np.isnan(panel.first[:, place])).sum()),
-            "cannot_judge": int(panel.unjudged[place]),
-            "shared": int(shared[:, place].sum()),
-            "severity": float(distance[shared[:, place], place].mean()) if patients else None,
-            "severity_low": low,
-            "severity_high": high,
-            "repeats": repeats,
-            "repeats_same": float(agreed["same"][place]) if repeats else None,
-            "repeats_within_one": float(agreed["within_one"][place]) if repeats else None,
-            "repeats_kappa": kappa if repeats > 1 and not np.isnan(kappa) else None,
-        }
+        answers, patients = int(shared[:, place].sum()), panel.by.at(shared[:, place]).clusters
+        if answers:
+            low, high = panel.by.percentiles(draws[:, place], patients)
+            value = float(distance[shared[:, place], place].mean())
+            head = {"between": RATER, "rater_a": rater, "n_raters": 1, "measure": "severity"}
+            yield head | {"value": value, "low": low, "high": high, "n_responses": answers, "n_patients": patients}
 
 
 def _from_others(values: Floats) -> Floats:
@@ -229,16 +174,8 @@ def _from_others(values: Floats) -> Floats:
         return np.where(known & (others > 0), values - (total - values) / others, np.nan)
 
 
-RATERS = Table(
-    name="raters",
-    row=RaterRow,
-    rows=of_study(rater_rows),
-    suppression=None,
-)
-
-
-ALL, PAIR, SELF = "all", "pair", "self"
-"""Values of the column `between`: all raters of the round, two of them, or a rater's first and second showing."""
+ALL, PAIR, SELF, RATER = "all", "pair", "self", "rater"
+"""Values of the column `between`: all raters of the round, two of them, a rater's first and second showing, or one rater."""
 
 CHUNK = 64
 """Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""
@@ -249,7 +186,7 @@ OF_PAIRS, OF_SHOWINGS = ("kappa_quadratic", "icc_2_1", "within_one"), ("kappa_qu
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementRow(ResultRow):
-    """One coefficient of agreement on one axis of one round."""
+    """One coefficient of agreement on one axis of one round, or one number of a rater, on one axis or over all."""
 
     round_id: str
     simulated: bool | None = None
@@ -272,12 +209,20 @@ def agreement_rows(study: Study) -> list[AgreementRow]:
     """Rows of `agreement.csv`.
 
     By round, axis and `between`; simulated raters have separate rows. Controls and adjudicated values are left out, and second showings
-    count only for the agreement of a rater with himself. Stale ratings count: the raters of an answer saw the same text.
+    count only for the agreement of a rater with himself. Stale ratings count: the raters of an answer saw the same text. Of a `rater` there
+    are the shares of answers that he `judged` and of controls that pass, or do not, as they should, the share of answers `below_floor` and
+    `median_seconds`, which say nothing of a patient; and `severity` by axis of the form.
     """
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
+        head: Cells = {"round_id": round_id, "simulated": simulated}
         for panel in panels(ratings, study):
-            rows += [AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row) for row in _agreement_of_axis(panel)]
+            rows += [AgreementRow(**head, axis=panel.axis, **row) for row in _agreement_of_axis(panel)]
+            if panel.axis in study.form.axes:
+                rows += [AgreementRow(**head, axis=panel.axis, **row) for row in _severities(panel)]
+        for rater in sorted({row.rater_id for row in ratings}):
+            of_rater = _of_rater(rater, [row for row in ratings if row.rater_id == rater], study)
+            rows += [AgreementRow(**head, axis="", **row) for row in of_rater]
     return rows
 
 

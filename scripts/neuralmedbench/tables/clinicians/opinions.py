@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
@@ -18,6 +19,9 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
 RatedValue = tuple[Rating, float | None]
+
+RATERS = {False: "clinicians", True: f"{SIMULATED}raters"}
+"""Who rated, by whether they are simulated; in the column `value_of_slice`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,17 +236,14 @@ def rating_rows(study: Study) -> list[RatingRow]:
 def ratings_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how far clinicians agree, which is the ceiling for a grader."""
     people = [row for row in tables["ratings"] if not row["simulated"]]
-    raters = len({(row["round_id"], row["rater_id"]) for row in tables["raters"] if not row["simulated"]})
+    agreement = [row for row in tables["agreement"] if not row["simulated"]]
+    raters = len({(row["round_id"], row["rater_a"]) for row in agreement if row["between"] == "rater"})
     if not people:
         made_up = sum(row["n"] for row in tables["ratings"])
         text = "No clinician has rated an answer: every open score on this page is a grader's word."
         return Takeaway(text, f"0 ratings by clinicians, {counted(made_up, 'simulated value')}" if made_up else "0 ratings")
-    alphas = [
-        row
-        for row in tables["agreement"]
-        if not row["simulated"] and (row["measure"], row["axis"]) == ("alpha_ordinal", study.form.passes.axis if study.form.passes else "")
-    ]
-    known = [row for row in alphas if row.get("value") is not None]
+    axis = study.form.passes.axis if study.form.passes else ""
+    known = [row for row in agreement if (row["measure"], row["axis"]) == ("alpha_ordinal", axis) and row["value"] is not None]
     n = f"{counted(sum(row['n'] for row in people), 'value')} of {counted(raters, 'clinician')}"
     if not known:
         return Takeaway(f"{counted(raters, 'clinician')} rated answers; too few answers were rated twice to say how far they agree.", n)
