@@ -18,18 +18,15 @@ from fixtures.clinical import (
     question,
     says,
     simulated_coverage,
-    simulated_predictive_coverage,
     study_of,
 )
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.estimates.intervals import Interval
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import GradeState, ParseStatus, Score
 from neuralmedbench.tables.clinical.accuracy import (
     accuracy_rows,
     accuracy_takeaway,
-    predictive_values,
     reading_rows,
 )
 from neuralmedbench.tables.clinical.urgency import urgency_rows, urgency_takeaway
@@ -91,27 +88,6 @@ def test_a_table_of_four_cells_gives_the_exact_intervals_known_for_it() -> None:
     low, high = stats.beta.ppf(0.025, 7.2, 2.8), stats.beta.ppf(0.975, 8.2, 1.8)
     assert (row["sensitivity"], row["sensitivity_low"], row["sensitivity_high"]) == pytest.approx((0.8, low, high))
     assert (row["specificity"], row["specificity_low"], row["specificity_high"]) == pytest.approx((1.0, 0.05 ** (1 / 5), 1.0))
-
-
-def test_predictive_values_are_those_of_bayes_formula() -> None:
-    known = Interval(0.9, 0.7, 1.0, "exact"), Interval(0.8, 0.6, 0.9, "exact")
-    positive, negative = predictive_values(*known, 0.25)
-    assert positive == pytest.approx((0.225 / (0.225 + 0.15), 0.175 / (0.175 + 0.3), 0.25 / (0.25 + 0.075)))
-    assert negative == pytest.approx((0.6 / (0.6 + 0.025), 0.45 / (0.45 + 0.075), 1.0))
-    nobody_positive = Interval(0.0, 0.0, 0.3, "exact"), Interval(1.0, 0.7, 1.0, "exact")
-    assert predictive_values(*nobody_positive, 0.25)[0].value is None
-
-
-def test_predictive_values_of_the_set_are_the_shares_of_its_answers_and_wider_than_by_the_parts_alone() -> None:
-    items, names = cohort(*[STROKE] * 10, *[NORMAL] * 10)
-    answers = [says(one, TUMOUR if number < 9 or number > 17 else NORMAL) for number, one in enumerate(items)]
-    rows = {row.measure: row for row in accuracy_rows(study_of(items, names, answers)) if row.value_of_slice == "any abnormality"}
-    ppv, npv = rows["ppv"], rows["npv"]
-    assert (rows["prevalence"].value, ppv.value, npv.value) == (0.5, pytest.approx(9 / 11), pytest.approx(8 / 9))
-    parts = (rows["sensitivity"], rows["specificity"])
-    narrow = predictive_values(*(Interval(one.value, one.low, one.high, "exact") for one in parts), 0.5)[0]
-    assert ppv.low < narrow.low
-    assert ppv.high > narrow.high
 
 
 def test_items_of_one_patient_do_not_make_the_interval_narrower_than_patients_do() -> None:
@@ -188,7 +164,7 @@ def test_missing_answers_are_in_no_cell_and_too_many_of_them_leave_no_rate() -> 
     ]
     row = rows_of(items, names, answers)["abnormal", "any abnormality"]
     assert (row["tp"], row["missing"], row["sensitivity"], row["specificity"]) == (1, 1, None, None)
-    assert not row.keys() & {"ppv", "npv", "best_with", "best_without"}
+    assert (row["best_with"], row["best_without"]) == (None, None)
     assert read_as(items, names, answers) == {"stroke": 1, "missing": 1, "normal brain": 2}
 
 
@@ -354,20 +330,16 @@ def test_a_public_run_hides_conditions_of_few_patients(public: tuple[bool, Path]
 
     counted = {table: [row for row in rows(table) if row["n_patients"].isdecimal()] for table in ("accuracy", "readings", "urgency")}
     measured = [(row["measure"], row["slice"]) for row in counted["accuracy"]]
-    predicted = [row for row in rows("accuracy") if row["measure"] in ("prevalence", "ppv", "npv")]
     if enough:  # rates of four patients have no value in a public report, but their counts of answers
         parts = {("sensitivity", "with"), ("specificity", "without")}
         assert {one for one in measured if one[0].endswith("ity")} == {
             (measure, f"{side} {kind}") for measure, side in parts for kind in ("abnormal", "family")
         }
-        assert {part for measure, part in measured if measure == "ppv"} == {"abnormal", "family"}
         assert all(int(row["n_patients"]) >= 4 for of_table in counted.values() for row in of_table)
         assert {row["value_of_slice"] for row in counted["urgency"]} == {"all", "time_critical", "acute ischaemic stroke"}
         assert counted["readings"]
     else:
-        assert not {"with family", "without abnormal", "family", "abnormal"} & {part for _, part in measured}
-        assert predicted
-        assert not [row for row in predicted if row["value"] or row["n_items"]]
+        assert not {"with family", "without abnormal"} & {part for _, part in measured}
         assert rows("readings") == []
         assert {row["value_of_slice"] for row in counted["urgency"]} == {"all"}, "forbidden statements of all patients"
 
@@ -375,10 +347,6 @@ def test_a_public_run_hides_conditions_of_few_patients(public: tuple[bool, Path]
 @pytest.mark.parametrize("cell", [cell for cell in GRID if cell[1:] == (0.8, 1)], ids=str)
 def test_intervals_of_sensitivity_hold_the_truth_in_a_slice_of_the_simulated_studies(cell: tuple[int, float, int]) -> None:
     assert simulated_coverage(*cell, studies=300) >= 0.93
-
-
-def test_intervals_of_predictive_values_hold_the_truth_in_a_slice_of_the_simulated_studies() -> None:
-    assert min(simulated_predictive_coverage(30, 0.8, 0.9, studies=200)) >= 0.95
 
 
 def test_every_time_critical_diagnosis_has_a_source_with_its_year_and_holds_for_narrower_terms() -> None:

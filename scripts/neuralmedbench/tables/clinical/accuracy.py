@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
-from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinical.readings import (
     ABNORMAL,
@@ -23,74 +20,22 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
 )
 from neuralmedbench.tables.declare import MODEL, NUMBER, Suppression, Table, of_study
-from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
-
-class Predictive(NamedTuple):
-    """A predictive value with its interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def predictive_values(sensitivity: Interval, specificity: Interval, prevalence: float) -> tuple[Predictive, Predictive]:
-    """Return the positive and the negative predictive value at a prevalence, by Bayes' formula.
-
-    Parameters
-    ----------
-    sensitivity, specificity : Interval
-        Of different patients. If each interval misses its rate in at most half of the error that is allowed, those returned miss theirs in at
-        most all of it (Bonferroni): both values rise with sensitivity and with specificity.
-    prevalence : float
-        Share of patients with the condition, 0 to 1.
-
-    Returns
-    -------
-    tuple of Predictive
-        Positive and negative predictive value; the value is None where no answer is positive (negative), and the interval where one of
-        the rates has none.
-
-    Examples
-    --------
-    >>> known = Interval(0.9, 0.9, 0.9, "exact"), Interval(0.8, 0.8, 0.8, "exact")
-    >>> [round(found.value, 4) for found in predictive_values(*known, 0.1)]
-    [0.3333, 0.9863]
-    """
-    found = []
-    for sick, well, share_of_sick in ((sensitivity, specificity, prevalence), (specificity, sensitivity, 1 - prevalence)):
-        ends = [_bayes(right, other, share_of_sick) for right, other in zip(sick[:3], well[:3], strict=True)]
-        found.append(Predictive(*ends))
-    return found[0], found[1]
-
-
-def _bayes(rate: float | None, other: float | None, prevalence: float) -> float | None:
-    """Return the share of right ones among the answers of one kind; None if there is none, or a rate is unknown."""
-    if rate is None or other is None:
-        return None
-    right, wrong = prevalence * rate, (1 - prevalence) * (1 - other)
-    return right / (right + wrong) if right + wrong > 0 else None
-
-
 SENSITIVITY, SPECIFICITY, BEST_CASE = "sensitivity", "specificity", "best_case"
 """Measures; the last is one of the others if all indeterminate answers were right."""
 
-PREVALENCE, PPV, NPV = "prevalence", "ppv", "npv"
-"""Measures of all items: the share with the condition, and the predictive values at it."""
-
-SIDES = {"with": (SENSITIVITY, "tp", "fn"), "without": (SPECIFICITY, "tn", "fp")}
+SIDES = ("with", SENSITIVITY, "tp", "fn"), ("without", SPECIFICITY, "tn", "fp")
 """Measure and counts of the items with a target condition, and of those without it."""
 
 
 def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
     """Measure every target condition, over the items that ask for a diagnosis; arm full, strategy direct.
 
-    `slice` and `value_of_slice` name the condition and the items: those `with` or `without` it, or all for predictive values. These are at
-    the prevalence among the items of the set; `n_patients` is the smaller number of patients, with or without the condition.
+    `slice` and `value_of_slice` name the condition and whether the items are those with or without it.
     """
     rows: list[MeasureRow | CountRow] = []
     for benchmark in study.benchmarks.values():
@@ -105,48 +50,25 @@ def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
 
 
 def _rows_of(made: ModelRows, asked: DiagnosticItems, readings: Readings, target: TargetCondition) -> Iterator[MeasureRow | CountRow]:
-    items = {"with": asked.having(target), "without": asked.lacking(target)}
-    right = readings.read & (readings.naming(target) == items["with"][readings.places])
-    values = {}
-    for side, (measure, hit, miss) in SIDES.items():
-        answered = items[side][readings.places]
-        expected = int(readings.expected[items[side]].sum())
+    having = asked.having(target)
+    right = readings.read & (readings.naming(target) == having[readings.places])
+    for items, (side, measure, hit, miss) in zip((having, asked.lacking(target)), SIDES, strict=True):
+        answered = items[readings.places]
+        answers, expected = int(answered.sum()), int(readings.expected[items].sum())
         cells: Cells = {"slice": f"{side} {target.kind}", "value_of_slice": target.name}
-        cells |= {"n_items": int(items[side].sum()), "n_patients": asked.patients_of(items[side])}
-        values[side] = _of_items(made, asked, items[side], readings, right)
-        answers = int(answered.sum())
-        yield made.rate(measure, values[side], n_answers=answers, left_out=expected - answers, **cells)
-        if readings.complete:
-            best = _of_items(made, asked, items[side], readings, right | ~readings.read)
-            yield made.plain(BEST_CASE, value=float(np.nanmean(best)), **cells)
+        cells |= {"n_items": int(items.sum()), "n_patients": asked.patients_of(items)}
+        for name, event in ((measure, right), (BEST_CASE, right | ~readings.read)):
+            values = np.full(len(made.outcomes.items), np.nan)
+            if readings.complete:
+                values[asked.places] = np.where(items, readings.share(event), np.nan)
+            yield made.rate(name, values, n_answers=answers, left_out=expected - answers, **cells)
         for name, event in ((hit, right), (miss, readings.read & ~right), ("indeterminate", ~readings.read)):
             yield made.count(name, int((event & answered).sum()), expected, **cells)
-    if readings.complete:
-        yield from _predictive(made, asked, target, items, values)
 
 
-def _of_items(made: ModelRows, asked: DiagnosticItems, items: Mask, readings: Readings, event: Mask) -> Floats:
-    """Return the share of the answers with a property by item of the benchmark, NaN for all but some items."""
-    values = np.full(len(made.outcomes.items), np.nan)
-    if readings.complete:
-        values[asked.places] = np.where(items, readings.share(event), np.nan)
-    return values
-
-
-def _predictive(
-    made: ModelRows, asked: DiagnosticItems, target: TargetCondition, items: Mapping[str, Mask], values: Mapping[str, Floats]
-) -> Iterator[MeasureRow]:
-    """Yield the predictive values; their intervals are made from those of sensitivity and specificity, each with half of the error."""
-    settings = made.study.settings
-    by = made.outcomes.by_patient(replace(settings, confidence=(1 + settings.confidence) / 2), made.key())
-    having, lacking = (int(items[side].sum()) for side in SIDES)
-    prevalence = having / (having + lacking)
-    sensitivity, specificity = (rate_interval(values[side], by) for side in SIDES)
-    cells: Cells = {"slice": target.kind, "value_of_slice": target.name}
-    cells |= {"n_items": having + lacking, "n_patients": min(asked.patients_of(items[side]) for side in SIDES)}
-    yield made.plain(PREVALENCE, value=prevalence, **cells)
-    for measure, found in zip((PPV, NPV), predictive_values(sensitivity, specificity, prevalence), strict=True):
-        yield made.plain(measure, value=found.value, low=found.low, high=found.high, **cells)
+MISSING = "missing"
+UNNAMED = (*INDETERMINATE, MISSING)
+"""In the column `named`: answers that name no family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,11 +119,6 @@ def reading_rows(study: Study) -> list[ReadingRow]:
     return rows
 
 
-MISSING = "missing"
-UNNAMED = (*INDETERMINATE, MISSING)
-"""In the column `named`: answers that name no family."""
-
-
 def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how often the model of rank 1 tells abnormal from normal."""
     parts, sizes = [], []
@@ -228,18 +145,11 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, largest(rows))
 
 
-def _labels(row: Cells) -> list[Label]:
-    """Return the items with the condition of a row, those without it, or both."""
-    part = row["slice"]
-    parts = [part] if part.split()[0] in SIDES else [f"{side} {part}" for side in SIDES]
-    return [(name, row["value_of_slice"]) for name in parts]
-
-
 ACCURACY = Table(
     name="accuracy",
     row=MeasureRow,
     rows=of_study(accuracy_rows),
-    suppression=Suppression(NUMBER, labels=_labels),
+    suppression=Suppression(NUMBER, labels=lambda row: [(row["slice"], row["value_of_slice"])]),
     takeaways={"accuracy": accuracy_takeaway},
 )
 
