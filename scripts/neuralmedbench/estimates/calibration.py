@@ -7,6 +7,9 @@ import numpy as np
 from neuralmedbench.estimates.exact import effective_size
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, exact_interval, rate_interval
 
+WIDTH_BINS = 15
+"""Bins of equal width for the expected calibration error."""
+
 MASS_BINS = 5
 """Bins with about equally many answers, for diagrams."""
 
@@ -19,6 +22,17 @@ def mass_bins(confidence: Floats) -> Ints:
     _, place, number = np.unique(confidence, return_inverse=True, return_counts=True)
     twice_middle = 2 * np.cumsum(number) - number  # integers, so that no rounding moves a value across an edge
     return np.asarray((twice_middle * MASS_BINS // (2 * confidence.size))[place.reshape(-1)], dtype=np.int64)
+
+
+def width_bins(confidence: Floats) -> Ints:
+    """Assign confidences from 0 to 1, shape (answers,), to `WIDTH_BINS` bins of equal width: a bin holds its upper edge, the first one 0 too.
+
+    References
+    ----------
+    Guo et al., On Calibration of Modern Neural Networks (ICML 2017).
+    """
+    edges = np.ceil(confidence * WIDTH_BINS - 1e-9) - 1  # tolerance for rounding: 0.2 is the edge 3/15
+    return np.clip(edges, 0, WIDTH_BINS - 1).astype(np.int64)
 
 
 def linspace_bins(confidence: Floats, bins: int) -> Ints:
@@ -34,7 +48,7 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
     confidence, right : ndarray of float, shape (answers,)
         0 to 1; right is 1, wrong 0.
     bins : ndarray of int, shape (answers,)
-        Bin of each answer, by `linspace_bins`.
+        Bin of each answer, by `width_bins` or `linspace_bins`.
     count : int
         Minimum number of bins that are summed; an empty one adds 0, and may change the last bit of the sum.
 

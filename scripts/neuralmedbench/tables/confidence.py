@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.calibration import auroc_interval, kept_parts, mass_bins, overconfidence
+from neuralmedbench.estimates.calibration import auroc_interval, calibration_error, kept_parts, mass_bins, overconfidence, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import ResponseState
@@ -184,6 +184,7 @@ def _rows(made: ModelRows) -> Iterator[Row]:
         left_out = len(answers.value) - len(known.value) + answers.missing
         summary = list(measure_rows(made, known, left_out=left_out)) or [_without(made, answers, left_out)]
         yield from summary
+        yield from _calibration_errors(made, answers)
         # as the measures, so that counts are hidden with them
         yield from _counts(made, answers, n_items=summary[0].n_items, n_patients=summary[0].n_patients)
         if answers.arm == FULL and len(known.value):
@@ -205,6 +206,19 @@ def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = 
     for name in measures if len(known.value) else ():
         interval = MEASURES[name](known.value, known.right, by)
         yield made.interval(name, Interval(interval.value) if single else interval, items, **cells)
+
+
+def _calibration_errors(made: ModelRows, answers: Confidences) -> Iterator[MeasureRow]:
+    """Yield the expected calibration error, which tables of papers have; and the same with each answer without a confidence as a wrong one of 1."""
+    known, number = answers.known, len(answers.value)
+    absent = number - len(known.value)
+    error = calibration_error(known.value, known.right, width_bins(known.value)) or 0.0
+    cells: Cells = {"arm": answers.arm, "source": str(answers.source)}
+    cells |= {"n_items": len(set(answers.places.tolist())), "n_patients": made.by(answers.arm).at(answers.places).clusters}
+    if len(known.value):
+        yield made.plain("ece", value=error, n_answers=len(known.value), **cells)
+    if number:
+        yield made.plain("ece_pessimistic", value=(error * len(known.value) + absent) / number, n_answers=number, **cells)
 
 
 def shift_row(made: ModelRows, first: Confidences, second: Confidences, **cells: Any) -> ContrastRow:
