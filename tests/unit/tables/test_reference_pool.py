@@ -66,7 +66,6 @@ def test_every_table_that_names_a_model_has_the_mark() -> None:
 EMPTY_HERE = {
     "revisions",
     "readers",
-    "grader_checks",
 }
 """Tables in which this study has no model."""
 
