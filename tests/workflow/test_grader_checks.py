@@ -85,11 +85,11 @@ def test_every_request_about_planted_errors_is_in_the_ledger_and_none_is_asked_t
 def test_errors_are_planted_in_answers_that_the_grader_passed_and_it_misses_them(tested: LenientRun) -> None:
     grades = read_records(tested.folder / "results/lenient/grades/demo-tiny/image/lenient.parquet", Grade)
     assert {row.strategy for row in grades if row.model == PLANTED} >= {"negation", "rival", "ranks_exchanged", "padding"}
-    rows = [row for row in tested.rows("grader_checks") if row["grader"] == "lenient" and row["must"] == "fall"]
-    assert {(row["planted_in"], row["criterion"]) for row in rows} == {
-        (where, name) for where in ("reference", "answer") for name in VERDICTS
+    rows = [row for row in tested.rows("graders") if row["grader"] == "lenient" and row["must"] == "fall"]
+    assert {(row["measure"], row["criterion"]) for row in rows} == {
+        (where, name) for where in ("detected_in_reference", "detected_in_answers") for name in VERDICTS
     }
-    assert {float(row["detected"]) for row in rows} == {0.0}
+    assert {float(row["value"]) for row in rows} == {0.0}
     assert {row["against_floor"] for row in rows if row["n_patients"] == "2"} == {"below"}
 
 

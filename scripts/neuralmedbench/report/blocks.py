@@ -135,7 +135,7 @@ BLOCKS = _with_all_tables(
         needs=_with_rows("reasoning"),
     ),
     Block(id="graders", name="Graders", group=TRUST, tables=("graders",), config=(RUN, "graders")),
-    Block(id="planted", name="Planted errors", group=TRUST, tables=("grader_checks",), config=(RUN, "grader_checks")),
+    Block(id="planted", name="Planted errors", group=TRUST, tables=("graders",), config=(RUN, "grader_checks")),
     Block(id="juries", name="Juries", group=TRUST, tables=("juries",), config=("config/graders/", "members"), needs=_with_rows("juries")),
     Block(id="ratings", name="Clinicians", group=TRUST, tables=("ratings", "agreement"), config=("config/rating.yaml", "")),
     Block(

@@ -177,15 +177,16 @@ def test_the_model_with_the_papers_id_stands_below_its_row_and_people_stand_as_p
 
 
 def test_errors_are_filled_by_graders_and_clinicians_and_never_by_simulated_raters(filled: Filled) -> None:
-    for source, name in (("grader llm", "llm"), ("clinicians, round r01", "r01")):
+    for source, name in (("grader llm", "llm"), ("clinicians, round r01", "round r01")):
         cell = filled.cell(DEPTH, "errors", "own-gpt", "reasoning_failure", source)
-        row = filled.result("errors", benchmark=DEPTH, model="own-gpt", source=name, level="class", paper_class="reasoning_failure")
-        assert float(cell["value"]) == pytest.approx(100 * float(row["share_of_labels"]), abs=1e-4)
-        assert cell["n"] == row["n_wrong"]
+        about = {"benchmark": DEPTH, "model": "own-gpt", "source": name, "slice": "class", "value_of_slice": "reasoning_failure"}
+        row = filled.result("errors", **about, measure="share_of_labels")
+        assert float(cell["value"]) == pytest.approx(100 * float(row["value"]), abs=1e-4)
+        assert cell["n"] == row["n_answers"]
     three = [
         filled.cell(DEPTH, "errors", "own-gpt", name, "grader llm") for name in ("knowledge_gap", "grounding_error", "visual_hallucination")
     ]
-    hidden = "no row with level class, paper_class visual_hallucination, source llm, kind grader, simulated false"
+    hidden = "no row with measure share_of_labels, slice class, value_of_slice visual_hallucination, source llm"
     assert three[2]["missing"].startswith(hidden), "no list of findings is complete here"
     other = filled.cell(DEPTH, "errors", "own-gpt", "other", "grader llm")
     assert float(other["value"]) == pytest.approx(float(three[0]["value"]) + float(three[1]["value"]), abs=1e-4)
@@ -193,7 +194,7 @@ def test_errors_are_filled_by_graders_and_clinicians_and_never_by_simulated_rate
     simulated = filled.cell(DEPTH, "errors", "house", "reasoning_failure", "simulated raters, round simulated")
     assert simulated["value"] == ""
     assert "labels of simulated raters say nothing" in simulated["missing"]
-    assert [row["source"] for row in read_table(filled.folder / "errors.csv") if row["model"] == "house"], "there are such labels"
+    assert [row for row in read_result(filled.folder, "errors") if row["model"] == "house"], "there are such labels"
 
 
 def test_cost_calibration_efficiency_and_fields_have_their_numbers(filled: Filled) -> None:

@@ -63,9 +63,7 @@ def test_every_table_that_names_a_model_has_the_mark() -> None:
     assert all(set(columns) & set(POOL_MARKS) for columns in NAMED.values())
 
 
-EMPTY_HERE = {
-    "grader_checks",
-}
+EMPTY_HERE = {}
 """Tables in which this study has no model."""
 
 

@@ -20,7 +20,7 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.result_columns import TOPICS
-from neuralmedbench.records.results import COLUMNS, SHAPES
+from neuralmedbench.records.results import COLUMNS, SHAPES, by_measure
 from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score, response_key
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
@@ -174,7 +174,8 @@ def test_the_leaderboard_says_what_the_scores_say(study: Path, built: dict[str, 
 
 
 def test_graders_agree_beyond_chance_first_and_raw_second(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
-    row = next(row for row in built["graders"] if (row["benchmark"], row["model"], row["grader"]) == (DEPTH, "alpha", "llm"))
+    by_grader = by_measure(built["graders"], "grader")
+    kappa, same = (by_grader[DEPTH, "alpha", "llm"][f"{name}_with_first"] for name in ("kappa", "agreement"))
     first, second = (
         {response_key(grade): grade.value for grade in read_records(study / f"results/grades/{DEPTH}/alpha/{name}.parquet", Grade)
          if grade.criterion == "core_diagnosis"}
@@ -184,19 +185,19 @@ def test_graders_agree_beyond_chance_first_and_raw_second(study: Path, built: di
     raw = sum(one == other for one, other in pairs) / len(pairs)
     one, other = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
     chance = one * other + (1 - one) * (1 - other)
-    assert float(row["agreement_with_first"]) == pytest.approx(raw, abs=1e-6)
-    assert float(row["kappa_with_first"]) == pytest.approx((raw - chance) / (1 - chance), abs=1e-6)
-    assert float(row["kappa_with_first_low"]) < float(row["kappa_with_first"]) < float(row["kappa_with_first_high"])
-    columns = list(row)
-    assert columns.index("kappa_with_first") < columns.index("agreement_with_first")
-    assert next(row for row in built["graders"] if row["grader"] == "rubric")["kappa_with_first"] == "", "of itself it says nothing"
+    assert float(same["value"]) == pytest.approx(raw, abs=1e-6)
+    assert float(kappa["value"]) == pytest.approx((raw - chance) / (1 - chance), abs=1e-6)
+    assert float(kappa["low"]) < float(kappa["value"]) < float(kappa["high"])
+    assert int(kappa["n"]) == len(pairs)
+    assert built["graders"].index(kappa) < built["graders"].index(same)
+    assert by_grader[DEPTH, "alpha", "rubric"].keys() == {"ok", "mean_core_diagnosis", "mean_main_condition"}, "of itself it says nothing"
 
 
 def test_planted_errors_say_which_grader_is_not_used(built: dict[str, list[dict[str, str]]]) -> None:
-    rows = {(row["grader"], row["criterion"], row["must"]): row for row in built["grader_checks"] if row["benchmark"] == DEPTH}
+    rows = {(row["grader"], row["criterion"], row["must"]): row for row in built["graders"] if row["benchmark"] == DEPTH}
     sees, passes = (rows[grader, "core_diagnosis", "fall"] for grader in ("rubric", "llm"))
-    assert (float(sees["detected"]), sees["used"], sees["base_failed"]) == (1.0, "true", "0.000000")
-    assert (float(passes["detected"]), passes["used"], passes["against_floor"]) == (0.0, "false", "below")
+    assert (float(sees["value"]), sees["used"], sees["base_failed"]) == (1.0, "true", "0.000000")
+    assert (float(passes["value"]), passes["used"], passes["against_floor"]) == (0.0, "false", "below")
 
 
 def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[str, list[dict[str, str]]]) -> None:
