@@ -178,7 +178,7 @@ def test_a_run_without_results_claims_none(tmp_path: Path) -> None:
 
 def test_simulated_raters_are_no_evidence(run: tuple[PageSource, str]) -> None:
     source, _ = run
-    tables = {name: [row | {"simulated": "true"} if "simulated" in row else row for row in rows] for name, rows in source.tables.items()}
+    tables = {name: [row | {"simulated": "true"} for row in rows] for name, rows in source.tables.items()}
     blocks = blocks_of(render(replace(source, tables=tables, cards={})))
     assert filled_elements(blocks).keys().isdisjoint({"trust.agreement", "ratings.agreement", "ratings.raters", "errors.labels"})
     assert re.search(
