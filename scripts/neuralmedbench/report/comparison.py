@@ -24,8 +24,8 @@ from neuralmedbench.report.cases import pack_bytes
 from neuralmedbench.report.page import inlined, policy, shape_of, templates
 from neuralmedbench.report.source import with_marks
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.stored_runs import StoredRun, read_stored_run
-from neuralmedbench.tables.two_runs import Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
+from neuralmedbench.tables.stored_runs import read_sides
+from neuralmedbench.tables.two_runs import Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
 
 FOLDER = "compare"
 """Folder of the pages below `results/`; no run has this name."""
@@ -132,10 +132,7 @@ def write_comparison(
     models = [list(run.provenance["models"]) for run in (a, b)]
     if a == b:  # of one run only the named models or revisions
         models = [[entry for entry in models[0] if entry["model"] in names] for names in (named, named.values())]
-    stored = (
-        read_stored_run(a.name, a.results, models[0], revisions[0]),
-        read_stored_run(b.name, b.results, models[1], revisions[1]),
-    )
+    stored = read_sides(a.name, a.results, models[0], revisions[0]), read_sides(b.name, b.results, models[1], revisions[1])
     kinds = _subjects(root, stored)
     patients = frozenset(name for name, kind in kinds.items() if kind == "patient")
     audience = Audience(a.public or b.public, max(run.config.report.min_patients_shown for run in (a, b)), patients)
@@ -159,7 +156,7 @@ def write_comparison(
         "phantoms": [titles[name] for name, kind in kinds.items() if kind == "phantom"],
         "withheld": [titles[name] for name in sorted(patients)] if audience.public else [],
         "despite": sorted(despite),
-        "unpaired": list(_unpaired(stored, named)),
+        "unpaired": list(_unpaired((a.name, b.name), stored, named)),
     }
     write_text(page, _render(context, folder))
     return page, answer
@@ -184,9 +181,9 @@ def _pairs(pairs: Sequence[str], a: ComparedRun, b: ComparedRun) -> tuple[dict[s
     return named, revisions
 
 
-def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
+def _subjects(root: Path, stored: Iterable[Sides]) -> dict[str, str]:
     """Return the kind of subjects of each benchmark by its audit; patients where the audit is not here."""
-    names = dict.fromkeys(benchmark for run in stored for benchmark, _ in run.sides)
+    names = dict.fromkeys(benchmark for run in stored for benchmark, _ in run)
     audits = {name: root / "data" / "deidentified" / name / "audit.json" for name in names}
     return {name: str(read_audit(path).kind) if path.is_file() else "patient" for name, path in audits.items()}
 
@@ -197,15 +194,12 @@ def _titles(root: Path, a: ComparedRun, b: ComparedRun, benchmarks: Iterable[str
     return titles | {name: load_benchmark(root / "config", name).title if known else name for name, known in here.items()}
 
 
-def _unpaired(stored: Sequence[StoredRun], named: Mapping[str, str]) -> Iterator[str]:
+def _unpaired(names: tuple[str, str], stored: tuple[Sides, Sides], named: Mapping[str, str]) -> Iterator[str]:
     """Yield sentences on what stands in one run only."""
     a, b = stored
-    partners = {(benchmark, named.get(model, model)) for benchmark, model in a.sides}
-    left = {
-        a.name: [key for key in a.sides if (key[0], named.get(key[1], key[1])) not in b.sides],
-        b.name: [key for key in b.sides if key not in partners],
-    }
-    for name, keys in left.items():
+    partners = [(benchmark, named.get(model, model)) for benchmark, model in a]
+    alone = [key for key, partner in zip(a, partners, strict=True) if partner not in b], [key for key in b if key not in partners]
+    for name, keys in dict(zip(names, alone, strict=True)).items():
         for benchmark in dict.fromkeys(key[0] for key in keys):
             yield f"Only in {name}: {', '.join(model for one, model in keys if one == benchmark)} on {benchmark}."
 

@@ -13,7 +13,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pages import page, table, warning
 from neuralmedbench.records.words import counted, p_value, percent, points, points_span
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.gate.looks import LookRecord, UpdateLook, look_record
+from neuralmedbench.tables.gate.looks import LookRecord, UpdateLook, level_after, look_record
 from neuralmedbench.tables.gate.verdict import (
     APPROVE,
     CONDITIONAL,
@@ -128,7 +128,7 @@ def _look(study: Study, pair: UpdatePair, kept: LookRecord) -> tuple[UpdateLook,
     data = sha256_of_value([pair.benchmark, pair.model, pair.reference, pair.revision, decides, stated])
     if same := kept.same(data):
         return same, False, alarms
-    share, level = kept.level(planned, alpha)
+    share, level = level_after(kept.looks, planned, alpha)
     rows = verdicts_of(
         pair, config.update.margins, level=level, reject_level=alpha * share, most_missing=study.settings.max_missing_fraction
     )

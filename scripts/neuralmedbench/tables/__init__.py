@@ -7,7 +7,7 @@ declare: NUMBER
 rows: Cells, SHAPES, Tables
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
-gate.looks: UpdateLook, LookRecord, look_record
+gate.looks: UpdateLook, LookRecord, level_after, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
 outcomes: Counts, DIRECT, FULL, Key, Outcomes, PASS1_STRICT, can_pass, gather_outcomes
@@ -18,9 +18,9 @@ papers.size: by_published_size, size_words
 pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
-stored_runs: StoredRun, read_stored_run
+stored_runs: read_sides
 study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
-two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
+two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
 words: case_noun, cluster_of
 write: TABLES, file_columns, released_tables, result_columns, write_tables
 """

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.estimates.contrasts import Difference, paired_difference
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, Ints, codes_of, patients_rate
@@ -27,8 +28,6 @@ from neuralmedbench.tables.shared_requests import joined_clusters
 HEADLINE = (str(Arm.FULL), str(Strategy.DIRECT))
 PASSED, LEADER = "passed", "leader"
 OLD, NEW = "old", "new"
-MAJORITY = 0.5
-"""An item passes when more than this share of its answers does."""
 QUESTIONS, REFERENCES = "questions", "references"
 """What may differ for an item between the sides, so that its answers are not paired."""
 LEFT_OUT = ("only_a", "only_b", "other_question", "other_reference", "unanswered")
@@ -93,8 +92,8 @@ class PairedItems:
         A record of every item.
     samples : tuple of Samples
         The answers of both sides.
-    requests : tuple of list of str
-        Digests of what was asked, by item.
+    requests : tuple of ndarray of str
+        By item the digest of what was asked on each side, or its id where that is not known.
     sets : dict of str to mask
         `a`, `b`: items that each side was asked and that can pass. Of those with the same reference and request on both, `paired` have all
         answers and grades, and the other ones are left out (`LEFT_OUT`). `answered` have all answers, graded or not, and may not be able to pass.
@@ -102,7 +101,7 @@ class PairedItems:
 
     items: Sequence[Score]
     samples: tuple[Samples, Samples]
-    requests: tuple[list[str], list[str]]
+    requests: Sequence[npt.NDArray[np.str_]]
     sets: Mapping[str, Mask]
 
     @property
@@ -148,46 +147,30 @@ class PairedItems:
         """True for items of which every answer is the same on both sides, word for word."""
         return (self.same_texts == self.samples[0].number()) & (self.same_texts == self.samples[1].number())
 
-    def pass_change(self, settings: IntervalSettings) -> PassChange:
-        """Compare pass@1 of the paired items, patients alike; those who share a request are one cluster.
+    def pass_change(self, settings: IntervalSettings) -> tuple[float, float, Difference]:
+        """Return old and new pass@1 of the paired items and new minus old, patients alike; those who share a request are one cluster.
 
         The interval is 0 to 0 if every answer is the same word for word.
         """
         places = np.flatnonzero(self.paired)
         patients = codes_of([item.patient_id for item in self.some(self.paired)])
-        requests = [codes_of([digests[place] or self.items[place].item_id for place in places.tolist()]) for digests in self.requests]
-        by = ByPatient(patients, settings, joined_clusters(patients, requests))
+        by = ByPatient(patients, settings, joined_clusters(patients, [codes_of(digests[places]) for digests in self.requests]))
         old, new = (samples.mean("passed")[places] for samples in self.samples)
         difference = paired_difference(new, old, by)
         if difference.value == 0 and self.identical[places].all():
             difference = difference._replace(low=0.0, high=0.0)
         rates = [patients_rate(side, by).value or 0.0 for side in (old, new)]
-        return PassChange(rates[0], rates[1], difference)
+        return rates[0], rates[1], difference
 
-    def answer_changes(self, vocabulary: Vocabulary, settings: IntervalSettings) -> dict[str, MetricChange]:
-        """Compare old and new answers with the noise of repeats, by pass and by leading diagnosis; a metric without an item is left out."""
+    def answer_changes(self, vocabulary: Vocabulary, settings: IntervalSettings) -> dict[str, tuple[Mask, AnswerChange]]:
+        """Compare old and new answers with the noise of repeats, by pass and by leading diagnosis, each with its items; none without an item."""
         named = [any(row.differential for rows in both for row in rows) for both in zip(*self.rows, strict=True)]
         changes = {}
         for metric, part in ((PASSED, self.paired), (LEADER, self.sets["answered"] & np.array(named))):
             if part.any():
                 old, new = ([_categories(side[place], metric, vocabulary) for place in np.flatnonzero(part).tolist()] for side in self.rows)
-                changes[metric] = MetricChange(part, compare_answers(old, new, settings))
+                changes[metric] = part, compare_answers(old, new, settings)
         return changes
-
-
-class MetricChange(NamedTuple):
-    """The items that a metric compares, and how old and new answers to them differ by it."""
-
-    items: Mask
-    answers: AnswerChange
-
-
-class PassChange(NamedTuple):
-    """Pass@1 of old and new answers, and the difference, new minus old."""
-
-    old: float
-    new: float
-    difference: Difference
 
 
 def paired_items(
@@ -218,26 +201,22 @@ def paired_items(
         other_reference = np.array([old.references.get(name) != new.references.get(name) for name in names])
     for condition in sorted(old.conditions & new.conditions, key=lambda condition: (condition != HEADLINE, condition)):
         samples = answers.of((OLD, *condition)), answers.of((NEW, *condition))
-        requests = tuple([side.requests.get((name, *condition), "") for name in names] for side in (old, new))
-        other_question = np.array(requests[0]) != np.array(requests[1])
-        same = ~other_reference & ~(other_question & (QUESTIONS not in despite))
+        requests = [np.array([side.requests.get((name, *condition)) or name for name in names]) for side in (old, new)]
+        same = ~other_reference & ((requests[0] == requests[1]) | (QUESTIONS in despite))
         a, b = (side.asked & able for side, able in zip(samples, can_pass, strict=True))
-        answered, graded = (
-            samples[0].answered & samples[1].answered,
-            samples[0].number(~samples[0]["graded"]) + samples[1].number(~samples[1]["graded"]) == 0,
-        )
+        graded = samples[0].number(~samples[0]["graded"]) + samples[1].number(~samples[1]["graded"]) == 0
         sets = {
             "a": a,
             "b": b,
             "paired": a & b & same & graded,
-            "answered": answered & same,
+            "answered": samples[0].answered & samples[1].answered & same,
             "only_a": a & ~b,
             "only_b": b & ~a,
             "other_question": a & b & ~other_reference & ~same,
             "other_reference": a & b & other_reference,
             "unanswered": a & b & same & ~graded,
         }
-        yield condition, PairedItems(items, samples, (requests[0], requests[1]), sets)
+        yield condition, PairedItems(items, samples, requests, sets)
 
 
 def leader_of(score: Score, vocabulary: Vocabulary) -> str:

@@ -26,8 +26,7 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.changes import Side
-from neuralmedbench.tables.stored_runs import StoredRun
-from neuralmedbench.tables.two_runs import TESTS, WHOLE, compare_runs, comparison_answer
+from neuralmedbench.tables.two_runs import TESTS, WHOLE, Sides, compare_runs, comparison_answer
 
 
 class ProbeResult(NamedTuple):
@@ -157,19 +156,19 @@ def probe_model(
         raise ProviderError(message)
     # samples are numbered from 0 on both sides, so that they pair
     now = [replace(row, repeat=row.repeat - first) for row in new]
-    sides = [_scored(name, rows, items, gold, vocabulary) for name, rows in (("before", old), ("now", now))]
+    sides = [_scored(rows, items, gold, vocabulary) for rows in (old, now)]
     return _judged(who, sides, [_served_names(rows) for rows in (old, new)], vocabulary, settings)
 
 
-def _scored(name: str, rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> StoredRun:
+def _scored(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> Sides:
     """Score the answers of one model to one benchmark as a run of its own."""
     grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
     scores = score_responses(rows, items, gold, [grades], vocabulary=vocabulary)
-    return StoredRun(name, {(rows[0].benchmark, rows[0].model): Side.of(scores, rows)})
+    return {(rows[0].benchmark, rows[0].model): Side.of(scores, rows)}
 
 
 def _judged(
-    who: str, sides: Sequence[StoredRun], served: Sequence[Sequence[str]], vocabulary: Vocabulary, settings: IntervalSettings
+    who: str, sides: Sequence[Sides], served: Sequence[Sequence[str]], vocabulary: Vocabulary, settings: IntervalSettings
 ) -> ProbeResult:
     """Compare the answers before and now, and the names under which the model answered."""
     comparison = compare_runs(sides[0], sides[1], vocabulary, settings)

@@ -1,9 +1,8 @@
-"""Answers and references of a finished run, read from its folder of results."""
+"""Answers of a finished run, read from its folder of results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,8 @@ REFERENCE = ("answer", "findings", "place", "established", "options")
 """Columns of the bundle of cases that hold the reference of an item."""
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    """A finished run: its name, and by benchmark and model the answers of the revision that the run's tables are about."""
-
-    name: str
-    sides: dict[tuple[str, str], Side] = field(default_factory=dict)
-
-
-def read_stored_run(name: str, results: Path, models: Iterable[Mapping[str, Any]], revisions: Mapping[str, str]) -> StoredRun:
-    """Read the scores of a finished run, with the requests that were answered and the references of that time.
+def read_sides(name: str, results: Path, models: Iterable[Mapping[str, Any]], revisions: Mapping[str, str]) -> dict[tuple[str, str], Side]:
+    """Return the answers of a finished run by benchmark and model, with the requests and the references of that time.
 
     Parameters
     ----------
@@ -45,7 +36,7 @@ def read_stored_run(name: str, results: Path, models: Iterable[Mapping[str, Any]
     ConfigError
         If the run holds no answers of that revision.
     """
-    run, references = StoredRun(name), dict[str, dict[str, tuple[Any, ...]]]()
+    sides, references = dict[tuple[str, str], Side](), dict[str, dict[str, tuple[Any, ...]]]()
     for entry in models:
         benchmark, model = str(entry["benchmark"]), str(entry["model"])
         revision = revisions.get(model, str(entry["revision"]))
@@ -56,8 +47,8 @@ def read_stored_run(name: str, results: Path, models: Iterable[Mapping[str, Any]
         if benchmark not in references:
             references[benchmark] = _references(results / "cases" / f"{benchmark}.parquet")
         requests = _requests(results / "responses" / benchmark / f"{model}.parquet", revision)
-        run.sides[benchmark, model] = Side(revision, scores, requests, references[benchmark])
-    return run
+        sides[benchmark, model] = Side(revision, scores, requests, references[benchmark])
+    return sides
 
 
 def _requests(path: Path, revision: str) -> dict[tuple[str, str, str], str]:

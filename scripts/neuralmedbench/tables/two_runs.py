@@ -17,11 +17,13 @@ from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
-from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, MAJORITY, PASSED, PairedItems, Side, paired_items, records_of_items
+from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, PASSED, PairedItems, Side, paired_items, records_of_items
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.rows import Cells, ResultRow
-from neuralmedbench.tables.stored_runs import StoredRun
 
+Sides = Mapping[tuple[str, str], Side]
+MAJORITY = 0.5
+"""An item passes when more than this share of its answers does."""
 WHOLE, PARTS = "whole", "parts"
 """The two families of comparisons: one for each benchmark and model; their task families, arms and strategies."""
 TESTS = ("p_value", "p_passes", "p_leaders")
@@ -89,7 +91,7 @@ def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, sett
     if head["comparisons"] == WHOLE:
         changes = sides.answer_changes(vocabulary, settings)
         tests = {"p_passes": PASSED, "p_leaders": LEADER}
-        cells |= {name: changes[metric].answers.p_value for name, metric in tests.items() if metric in changes}
+        cells |= {name: changes[metric][1].p_value for name, metric in tests.items() if metric in changes}
     if sides.paired.any():
         old, new, change = sides.pass_change(settings)
         cells |= {"a": old, "b": new}
@@ -147,8 +149,8 @@ class RunComparison:
 
 
 def compare_runs(
-    a: StoredRun,
-    b: StoredRun,
+    a: Sides,
+    b: Sides,
     vocabulary: Vocabulary,
     settings: IntervalSettings,
     *,
@@ -160,8 +162,8 @@ def compare_runs(
 
     Parameters
     ----------
-    a, b : StoredRun
-        The runs; differences are the second minus the first.
+    a, b : mapping of (str, str) to Side
+        The runs, by benchmark and model; differences are the second minus the first.
     vocabulary : Vocabulary
         For names of leading diagnoses.
     settings : IntervalSettings
@@ -176,12 +178,12 @@ def compare_runs(
     audience, named = audience or Audience(), dict(pairs or {})
     rows, changed = list[RunDifferenceRow](), list[Cells]()
     # the items of all sides of a benchmark, and the sets of them that its rows are about
-    benchmarks = {benchmark for benchmark, _ in a.sides}
-    items = {name: records_of_items([side for run in (a, b) for (own, _), side in run.sides.items() if own == name]) for name in benchmarks}
+    benchmarks = {benchmark for benchmark, _ in a}
+    items = {name: records_of_items([side for run in (a, b) for key, side in run.items() if key[0] == name]) for name in benchmarks}
     sets: dict[str, list[list[Mask]]] = {name: [] for name in benchmarks}
-    for (benchmark, model), old in a.sides.items():
+    for (benchmark, model), old in a.items():
         other = named.get(model, model)
-        new = b.sides.get((benchmark, other))
+        new = b.get((benchmark, other))
         if new is None:
             continue
         head = {"benchmark": benchmark, "model": model, "model_b": other, "revision_a": old.revision, "revision_b": new.revision}

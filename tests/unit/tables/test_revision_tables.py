@@ -12,12 +12,13 @@ from fixtures.report import build
 from fixtures.scoring import vocabulary
 from fixtures.tables import BREADTH, DEPTH, add_earlier, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.estimates.repeats import AnswerChange
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS, SHAPES, by_measure
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.tables.changes import HEADLINE, LEADER, PASSED, MetricChange, PairedItems, Side, leader_of, paired_items
+from neuralmedbench.tables.changes import HEADLINE, LEADER, PASSED, PairedItems, Side, leader_of, paired_items
 
 FAST = IntervalSettings(resamples=400)
 MODELS = ("alpha", "beta")
@@ -45,8 +46,8 @@ def paired(old: list[Score], new: list[Score]) -> PairedItems:
     return dict(paired_items(Side("1", old), Side("2", new)))[HEADLINE]
 
 
-def changes(old: list[Score], new: list[Score]) -> dict[str, MetricChange]:
-    return paired(old, new).answer_changes(vocabulary(), FAST)
+def changes(old: list[Score], new: list[Score]) -> dict[str, AnswerChange]:
+    return {metric: change for metric, (_, change) in paired(old, new).answer_changes(vocabulary(), FAST).items()}
 
 
 def compared(*sides: tuple[str, str]) -> PairedItems:
@@ -57,9 +58,9 @@ def compared(*sides: tuple[str, str]) -> PairedItems:
 
 def test_pass_at_1_is_compared_on_the_items_that_both_have() -> None:
     sides = compared(("pppp", "ffff"), ("ppff", "pppp"), ("ffff", "fff-"), ("", "pppp"), ("pfff", "ffpp"))
-    passed = sides.answer_changes(vocabulary(), FAST)[PASSED]
-    assert sides.sizes(passed.items) == {"n_items": 3, "n_patients": 3}
-    assert passed.answers.repeated == 3
+    part, passed = sides.answer_changes(vocabulary(), FAST)[PASSED]
+    assert sides.sizes(part) == {"n_items": 3, "n_patients": 3}
+    assert passed.repeated == 3
     old, new, change = sides.pass_change(FAST)
     assert (old, new) == (pytest.approx((1 + 0.5 + 0.25) / 3), pytest.approx((0 + 1 + 0.5) / 3))
     assert change.value == pytest.approx(-0.25 / 3)
@@ -98,7 +99,7 @@ def test_only_the_full_request_is_compared() -> None:
 def test_two_names_of_one_diagnosis_are_one_leader() -> None:
     old = answers(ITEMS[0], "1", "ff", "glioblastoma")
     new = answers(ITEMS[0], "2", "ff", "GBM")
-    assert {metric: change.answers.disagreement for metric, change in changes(old, new).items()} == {PASSED: 0, LEADER: 0}
+    assert {metric: change.disagreement for metric, change in changes(old, new).items()} == {PASSED: 0, LEADER: 0}
 
 
 @pytest.mark.parametrize(

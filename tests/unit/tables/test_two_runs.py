@@ -16,8 +16,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.changes import HEADLINE, QUESTIONS, REFERENCES, Side, paired_items
-from neuralmedbench.tables.stored_runs import StoredRun
-from neuralmedbench.tables.two_runs import PARTS, WHOLE, Audience, RunComparison, comparison_answer
+from neuralmedbench.tables.two_runs import PARTS, WHOLE, Audience, RunComparison, Sides, comparison_answer
 from neuralmedbench.tables.two_runs import compare_runs as compare
 
 SETTINGS = IntervalSettings(resamples=1000)
@@ -43,15 +42,15 @@ def scores_of(items: Sequence[Item], passed: Sequence[bool | None], words: str =
 
 
 def run_of(
-    scores: Sequence[Score], name: str = "a", requests: Mapping[str, str] | None = None, references: Mapping[str, str] | None = None
-) -> StoredRun:
+    scores: Sequence[Score], requests: Mapping[str, str] | None = None, references: Mapping[str, str] | None = None
+) -> dict[tuple[str, str], Side]:
     """Return a run of one model; requests and references are equal unless named."""
     asked = {(row.item_id, row.arm, row.strategy): (requests or {}).get(row.item_id, row.item_id) for row in scores}
     known = {row.item_id: ((references or {}).get(row.item_id, "glioma"),) for row in scores}
-    return StoredRun(name, {(DEPTH, "alpha"): Side(scores[0].revision, scores, asked, known)})
+    return {(DEPTH, "alpha"): Side(scores[0].revision, scores, asked, known)}
 
 
-def compare_runs(a: StoredRun, b: StoredRun, settings: IntervalSettings = SETTINGS, **options: Any) -> RunComparison:
+def compare_runs(a: Sides, b: Sides, settings: IntervalSettings = SETTINGS, **options: Any) -> RunComparison:
     return compare(a, b, vocabulary(), settings, **options)
 
 
@@ -107,7 +106,7 @@ def test_every_item_in_one_run_only_changed_or_unanswered_is_counted_and_not_pai
         for one, right in zip(items, passed, strict=True)
     ]
     rows = [row for row in scores_of(items, missing) if row.item_id != only_a]
-    b = run_of(rows, "b", requests={asked: "other words"}, references={known: "meningioma"})
+    b = run_of(rows, requests={asked: "other words"}, references={known: "meningioma"})
     row = whole(found := compare_runs(a, b, SETTINGS))
     assert {name: row[name] for name in ("only_a", "only_b", "other_question", "other_reference", "unanswered")} == dict.fromkeys(
         ("only_a", "only_b", "other_question", "other_reference", "unanswered"), 1
@@ -125,7 +124,7 @@ def test_the_difference_is_that_of_a_hand_count_and_its_items_are_listed() -> No
     before = [False] * 24
     after = [number in (0, 1, 2, 3, 4) for number in range(24)]
     before[23] = True
-    found = compare_runs(run_of(scores_of(items, before)), run_of(scores_of(items, after, "1"), "b"), SETTINGS)
+    found = compare_runs(run_of(scores_of(items, before)), run_of(scores_of(items, after, "1")), SETTINGS)
     row = whole(found)
     assert (row["a"], row["b"], row["difference"]) == pytest.approx((1 / 24, 5 / 24, 4 / 24))
     assert (row["gained"], row["lost"]) == (5, 1)
@@ -144,14 +143,14 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
     before = rng.random(60) < 0.4
     after = before.copy()
     after[np.flatnonzero(~before)[:12:2]] = True
-    one, other = run_of(scores_of(items, before.tolist())), run_of(scores_of(items, after.tolist(), "1"), "b")
+    one, other = run_of(scores_of(items, before.tolist())), run_of(scores_of(items, after.tolist(), "1"))
     alone = compare_runs(one, other, SETTINGS)
     assert whole(alone)["changed"]
     assert answer(alone).startswith("Yes, in the only test: pass@1 of alpha on demo changed by +10 points (")
     # the same change beside nine models that stay as they are
     names = [f"model{number}" for number in range(9)]
     for run in (one, other):
-        run.sides.update({(DEPTH, name): one.sides[DEPTH, "alpha"] for name in names})
+        run.update({(DEPTH, name): one[DEPTH, "alpha"] for name in names})
     beside = compare_runs(one, other, SETTINGS)
     row = next(row for row in beside.differences if (row["comparisons"], row["model"]) == (WHOLE, "alpha"))
     assert row["p_holm"] == pytest.approx(min(1.0, 10 * row["p_value"]))
@@ -162,7 +161,7 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
 def test_a_model_is_compared_with_its_partner_of_another_name() -> None:
     items = items_of(12)
     one, other = (run_of(scores_of(items, [right] * 24, words)) for right, words in ((False, "0"), (True, "1")))
-    other.sides[DEPTH, "newer"] = replace(other.sides.pop((DEPTH, "alpha")), revision="2")
+    other[DEPTH, "newer"] = replace(other.pop((DEPTH, "alpha")), revision="2")
     assert compare_runs(one, other, SETTINGS).differences == []
     assert answer(compare_runs(one, other, SETTINGS)) == "Nothing can be compared: no model answered the same question in both runs."
     row = whole(compare_runs(one, other, SETTINGS, pairs={"alpha": "newer"}))
@@ -175,7 +174,7 @@ def test_a_public_page_shows_no_item_of_patients_and_no_number_of_few_or_that_gi
     scores = [row for row in scores_of(items, [False] * 44) if not (row.item_id in few and row.family == FAMILIES[1])]
     small = [replace(row, family=str(Family.LESION_RECOGNITION)) if row.item_id in few else row for row in scores]
     after = [replace(row, passed=True, text_sha256="1" * 64) for row in small]
-    found = compare_runs(run_of(small), run_of(after, "b"), SETTINGS, audience=Audience(True, 10, frozenset([DEPTH])))
+    found = compare_runs(run_of(small), run_of(after), SETTINGS, audience=Audience(True, 10, frozenset([DEPTH])))
     marks = {row["family"]: row["mark"] for row in found.differences}
     assert found.changed == []
     assert marks["lesion_recognition"] == "<10"
@@ -184,7 +183,7 @@ def test_a_public_page_shows_no_item_of_patients_and_no_number_of_few_or_that_gi
         numbers = {name for name, cell in row.items() if isinstance(cell, int | float) and not isinstance(cell, bool)}
         assert not row["mark"] or not numbers
     assert found.hidden == sum(bool(mark) for mark in marks.values()) > 1
-    internal = compare_runs(run_of(small), run_of(after, "b"), SETTINGS)
+    internal = compare_runs(run_of(small), run_of(after), SETTINGS)
     assert (len(internal.changed), internal.hidden) == (len(small), 0)
 
 
@@ -192,16 +191,16 @@ def test_one_new_patient_cannot_be_told_from_the_difference_of_two_shown_rates()
     """The rate over all items of the second run, less that over the paired ones, would be the outcome of the one patient who is new."""
     items = items_of(21)
     before, after = scores_of(items[:40], [False] * 40), scores_of(items, [True] * 42, "1")
-    found = compare_runs(run_of(before), run_of(after, "b"), SETTINGS, audience=Audience(True, 10, frozenset([DEPTH])))
+    found = compare_runs(run_of(before), run_of(after), SETTINGS, audience=Audience(True, 10, frozenset([DEPTH])))
     assert whole(found)["mark"] == "(hidden)"
     assert answer(found) == "Nothing can be compared: no number may be shown."
 
 
-def drawn(rng: np.random.Generator, items: Sequence[Item], gain: float) -> tuple[StoredRun, StoredRun]:
+def drawn(rng: np.random.Generator, items: Sequence[Item], gain: float) -> tuple[Sides, Sides]:
     """Draw two runs: every patient has a chance of their own, and in the second run that much more."""
     chance = np.repeat(0.8 * rng.beta(1.2, 1.2, len(items) // 2), 2)
     a, b = rng.random(len(items)) < chance, rng.random(len(items)) < chance + gain
-    return run_of(scores_of(items, a.tolist())), run_of(scores_of(items, b.tolist(), "1"), "b")
+    return run_of(scores_of(items, a.tolist())), run_of(scores_of(items, b.tolist(), "1"))
 
 
 @pytest.mark.parametrize("studies", [75, pytest.param(300, marks=pytest.mark.long)])
@@ -210,8 +209,8 @@ def test_the_interval_holds_a_known_difference_as_often_as_it_says(gain: float, 
     items, rng = items_of(PATIENTS), np.random.default_rng(SEED)
     held, found = [], []
     for _ in range(studies):
-        a, b = (run.sides[DEPTH, "alpha"] for run in drawn(rng, items, gain))
-        row = dict(paired_items(a, b))[HEADLINE].pass_change(SETTINGS).difference
+        a, b = (run[DEPTH, "alpha"] for run in drawn(rng, items, gain))
+        row = dict(paired_items(a, b))[HEADLINE].pass_change(SETTINGS)[2]
         held.append(row.low <= gain <= row.high)
         found.append(row.p_value < 0.05)
     least, most = stats.binom.ppf([0.005, 0.995], studies, 0.95)
@@ -245,14 +244,14 @@ def test_the_same_answers_are_one_share() -> None:
             for repeat, text in enumerate(texts)
         ]
 
-    row = whole(compare_runs(run_of(answers("1")), run_of(answers("2"), "b")))
+    row = whole(compare_runs(run_of(answers("1")), run_of(answers("2"))))
     assert row["same_answers"] == pytest.approx(1 / 3)
 
 
 def test_equal_answers_of_which_one_run_has_more_are_not_every_answer() -> None:
     items = items_of(12)
     two = [row for repeat in range(2) for row in scores_of(items, [True] * len(items), repeat=repeat)]
-    found = compare_runs(run_of(scores_of(items, [True] * len(items))), run_of(two, "b"), SETTINGS)
+    found = compare_runs(run_of(scores_of(items, [True] * len(items))), run_of(two), SETTINGS)
     assert whole(found)["same_answers"] == 1
     assert not answer(found).startswith("Nothing changed")
 
@@ -269,7 +268,7 @@ def repeated(items: Sequence[Item], passed: Sequence[str], leader: str = "glioma
 def test_answers_that_change_beyond_the_noise_of_repeats_are_a_change_without_a_difference_of_pass1() -> None:
     items = items_of(12)
     before = run_of(repeated(items, ["ppppp", "fffff"] * 12))
-    mirrored = run_of(repeated(items, ["fffff", "ppppp"] * 12), "b")
+    mirrored = run_of(repeated(items, ["fffff", "ppppp"] * 12))
     found = compare_runs(before, mirrored)
     row = whole(found)
     assert (row["difference"], row["p_holm"], row["changed"]) == (0, 1, True)
@@ -278,7 +277,7 @@ def test_answers_that_change_beyond_the_noise_of_repeats_are_a_change_without_a_
     assert answer(found).startswith(
         "Yes, after Holm’s correction for 3 tests: answers of alpha on demo differ more than repeats do (pass@1 0 points)."
     )
-    renamed = compare_runs(before, run_of(repeated(items, ["ppppp", "fffff"] * 12, "stroke"), "b"))
+    renamed = compare_runs(before, run_of(repeated(items, ["ppppp", "fffff"] * 12, "stroke")))
     row = whole(renamed)
     assert (row["difference"], row["p_passes"], row["changed"]) == (0, 1, True)
     assert row["p_leaders"] < 0.01
@@ -287,7 +286,7 @@ def test_answers_that_change_beyond_the_noise_of_repeats_are_a_change_without_a_
 def test_all_tests_of_a_comparison_pay_for_each_other() -> None:
     items = items_of(12)
     before = run_of(repeated(items, ["ppppf", "pffff"] * 12))
-    after = run_of(repeated(items, ["ppppf", "pffff"] * 11 + ["fffff", "ppppp"]), "b")
+    after = run_of(repeated(items, ["ppppf", "pffff"] * 11 + ["fffff", "ppppp"]))
     row = whole(compare_runs(before, after))
     tests = [row[name] for name in ("p_value", "p_passes", "p_leaders")]
     assert None not in tests
@@ -308,15 +307,15 @@ def test_an_item_without_a_reference_is_compared_by_its_leading_diagnosis_alone(
     before, after = (
         [replace(row, passed=None, scored=False) for row in repeated(items, ["ff"] * 24, leader)] for leader in ("glioma", "stroke")
     )
-    found = compare_runs(run_of(before), run_of(after, "b"))
+    found = compare_runs(run_of(before), run_of(after))
     row = whole(found)
     assert (row["n_items"], row["p_value"], row["p_passes"], row["changed"]) == (0, None, None, True)
     assert answer(found) == "Yes, in the only test: answers of alpha on demo differ more than repeats do."
-    assert answer(compare_runs(run_of(before), run_of(before, "b"))).startswith("No change was shown in the only test.")
+    assert answer(compare_runs(run_of(before), run_of(before))).startswith("No change was shown in the only test.")
 
 
 def test_a_run_that_lacks_answers_is_compared_on_the_items_of_both() -> None:
     items = items_of(12)
     passed: list[bool | None] = [True] * 6 + [False] * 6 + [None] * 12
-    row = whole(compare_runs(run_of(scores_of(items, passed)), run_of(scores_of(items, [True] * 24), "b")))
+    row = whole(compare_runs(run_of(scores_of(items, passed)), run_of(scores_of(items, [True] * 24))))
     assert (row["a"], row["b"], row["n_items"], row["unanswered"]) == (0.5, 1, 12, 12)

@@ -140,10 +140,6 @@ class LookRecord:
         """Return the look at the same data, which costs nothing again; None if there is none."""
         return next((look for look in self.looks if look.data == data), None)
 
-    def level(self, planned: int, alpha: float) -> tuple[float, float]:
-        """Return share and level of the next look, as `next_level` does."""
-        return level_after(self.looks, planned, alpha)
-
     def add(self, **cells: Any) -> UpdateLook:
         """Add a look; it is written when the record is left without an error."""
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
