@@ -183,7 +183,7 @@ def pairs_takeaway(study: Study, tables: Tables) -> Takeaway:
 ARMS = Table(
     name="arms",
     row=MeasureRow,
-    rows=lambda results: results.once(arm_rows, corrected_family),
+    rows=of_study(arm_rows, corrected_family),
     suppression=Suppression(NUMBER, labels=arm_labels),
     takeaways={"arms": arms_takeaway},
 )

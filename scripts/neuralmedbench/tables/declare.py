@@ -181,11 +181,11 @@ def types_of(row: type[ResultRow]) -> dict[str, str]:
     return {one.name: str(one.type).removesuffix(" | None") for one in fields(row)}
 
 
-def of_study(function: Callable[[Study], Sequence[ResultRow]]) -> Callable[[Results], Sequence[ResultRow]]:
-    """Return a maker of rows from the run alone, with the definition of `function`; they are computed once, for all tables that use them."""
+def of_study(function: Callable[..., Sequence[ResultRow]], *needed: Callable[..., Any]) -> Callable[[Results], Sequence[ResultRow]]:
+    """Return a maker of rows from the run and values that several tables need (`Results.once`), with the definition of `function`."""
 
     @wraps(function)
     def rows(results: Results) -> Sequence[ResultRow]:
-        return results.once(function)
+        return results.once(function, *needed)
 
     return rows

@@ -15,7 +15,7 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.clinicians.opinions import RATERS
-from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -119,7 +119,7 @@ def _labels(row: Cells) -> list[Label]:
 TABLE = Table(
     name="similarity",
     row=MeasureRow,
-    rows=lambda results: similarity_rows(results.study, results.once(trust_rows)),
+    rows=of_study(similarity_rows, trust_rows),
     suppression=Suppression(NUMBER, labels=_labels),
     takeaways={"similarity": similarity_takeaway},
 )
