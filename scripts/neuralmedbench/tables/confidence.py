@@ -184,9 +184,10 @@ def _rows(made: ModelRows) -> Iterator[Row]:
         left_out = len(answers.value) - len(known.value) + answers.missing
         summary = list(measure_rows(made, known, left_out=left_out)) or [_without(made, answers, left_out)]
         yield from summary
-        yield from _calibration_errors(made, answers)
-        # as the measures, so that counts are hidden with them
-        yield from _counts(made, answers, n_items=summary[0].n_items, n_patients=summary[0].n_patients)
+        # of the measures, so that they are hidden with them
+        sizes = {"n_items": summary[0].n_items, "n_patients": summary[0].n_patients}
+        yield from _calibration_errors(made, answers, **sizes)
+        yield from _counts(made, answers, **sizes)
         if answers.arm == FULL and len(known.value):
             yield from _bins(made, known)
             yield from _coverages(made, answers)
@@ -208,13 +209,12 @@ def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = 
         yield made.interval(name, Interval(interval.value) if single else interval, items, **cells)
 
 
-def _calibration_errors(made: ModelRows, answers: Confidences) -> Iterator[MeasureRow]:
+def _calibration_errors(made: ModelRows, answers: Confidences, **cells: Any) -> Iterator[MeasureRow]:
     """Yield the expected calibration error, which tables of papers have; and the same with each answer without a confidence as a wrong one of 1."""
     known, number = answers.known, len(answers.value)
     absent = number - len(known.value)
     error = calibration_error(known.value, known.right, width_bins(known.value)) or 0.0
-    cells: Cells = {"arm": answers.arm, "source": str(answers.source)}
-    cells |= {"n_items": len(set(answers.places.tolist())), "n_patients": made.by(answers.arm).at(answers.places).clusters}
+    cells |= {"arm": answers.arm, "source": str(answers.source)}
     if len(known.value):
         yield made.plain("ece", value=error, n_answers=len(known.value), **cells)
     if number:

@@ -73,7 +73,7 @@ def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
 
 def test_the_change_of_a_level_is_that_of_the_table_of_arms() -> None:
     given = answers({"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}, dict.fromkeys(BLUR, 0.9))
-    of_arm, rows = {row.arm: row for row in arm_rows(study_under(given))}, by_level(given)
+    of_arm, rows = {row.arm: row for row in arm_rows(study_under(given), {})}, by_level(given)
     for level in (1, 2):
         row, other = rows["ContrastRow", "pass1_patients", level], of_arm[f"degraded-blur-{level}"]
         assert [getattr(row, name) for name in ENDS] == [getattr(other, name) for name in ENDS]

@@ -56,7 +56,7 @@ def test_every_table_has_a_place_for_ours(path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, accuracy"),
+        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, readings"),
         ("measure: pass1", "measur: pass1", "the table rates of results has no column 'measur'"),
         ("measure: per_wrong", "mesure: per_wrong", "the table errors of results has no column 'mesure'"),
         ("{benchmark}/{model}.parquet", "{benchmark}/{modle}.parquet", "unknown placeholder {modle}"),
