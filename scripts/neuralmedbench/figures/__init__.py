@@ -4,5 +4,5 @@ Doors
 -----
 gallery: FIGURES, draw_figures
 style: INK, Look, looks
-table: Row, groups, in_order, model_order
+table: GREY, Row, groups, in_order, model_order
 """

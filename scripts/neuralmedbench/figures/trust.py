@@ -215,14 +215,15 @@ def _fall(benchmark: str, rows: list[Row]) -> str:
     return f"{text}; the lowest difference to level 0 is {difference_words(most)} ({where}); {sample_size(most)}."
 
 
-STOPS = ("all_right", "pass1", "pass5")
+STOPS = {"all_right": "all 5\nright", "pass1": "pass@1", "pass5": "pass@5", "candidates5": "five\ncandidates"}
+"""Marks of a model by rate, with their labels; the first three are on one line."""
 
 
 def keep_passk(rows: list[Row]) -> list[Row]:
     """Keep models with pass@1 and pass@5 of the items that ask for a ranked differential: all marks of a model are of the same items."""
     kept = []
     for rates in by_measure(row for row in rows if row["slice"] == RANKED_DIFFERENTIAL).values():
-        values = {name: rates[name]["value"] if name in rates else "" for name in (*STOPS, "candidates5")}
+        values = {name: rates[name]["value"] if name in rates else "" for name in STOPS}
         kept.append(next(iter(rates.values())) | values)
     return having(kept, "pass1", "pass5")
 
@@ -235,16 +236,16 @@ def draw_passk(rows: list[Row]) -> Any:
     for panel, (benchmark, part) in zip(cells, grouped.items(), strict=True):
         panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
         for place, row in enumerate(part):
-            heights = [number(row[stop]) for stop in STOPS]
+            *heights, candidates = [number(row[stop]) for stop in STOPS]
             look = style[row["model"]].of(row)
             with drawn_for(panel, row["model"]):
                 known = [float("nan") if height is None else height for height in heights]
                 panel.plot(range(3), known, linewidth=1.4, markersize=7, **look.point)
                 # hollow, at the right: the share with the answer among the five candidates of one response
-                if (candidates := number(row["candidates5"])) is not None:
+                if candidates is not None:
                     x = 2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))
                     panel.plot([x], [candidates], markersize=7, linestyle="none", **look.point | {"markerfacecolor": "none"})
-        panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
+        panel.set_xticks([0, 1, 2, 2.6], list(STOPS.values()), fontsize=9 if across == 1 else 8)
         panel.set_xlim(-0.15, 3.0)
         panel.set_ylim(-0.03, 1.03)
         panel.set_yticks(*QUARTERS)

@@ -29,7 +29,7 @@ FAMILY = "family"
 """The slice by task family."""
 
 
-class Group(NamedTuple):
+class ItemGroup(NamedTuple):
     """Some items: a slice and its value, and their mask, shape (items,)."""
 
     slice: str
@@ -58,19 +58,19 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     """
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
-        groups = [Group(*group) for group in item_groups(study, benchmark.outcomes)]
+        groups = [ItemGroup(*group) for group in item_groups(study, benchmark.outcomes)]
         for key in benchmark.outcomes.counts:
             rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
         rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
     return rows
 
 
-def _rows_of(made: ModelRows, key: Key, groups: list[Group]) -> Iterator[MeasureRow]:
+def _rows_of(made: ModelRows, key: Key, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of a model under an arm that are known, or lie between bounds."""
     outcomes, most = made.outcomes, made.study.settings.max_missing_fraction
-    asked = [Group(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
+    asked = [ItemGroup(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
     if is_headline(key):
-        asked.append(Group(RANKED_DIFFERENTIAL, "true", outcomes.differential_items(key)))
+        asked.append(ItemGroup(RANKED_DIFFERENTIAL, "true", outcomes.differential_items(key)))
     measures = (*RATES, *PAIR_METRICS, FALSE_ALARM)
     of_items = {within: {name: outcomes.metric(name, key, within_family=within) for name in measures} for within in (False, True)}
     for group in asked:
@@ -81,7 +81,7 @@ def _rows_of(made: ModelRows, key: Key, groups: list[Group]) -> Iterator[Measure
                 yield row
 
 
-def _is_given(key: Key, group: Group, name: str) -> bool:
+def _is_given(key: Key, group: ItemGroup, name: str) -> bool:
     """Return True if a group has a rate of this name under an arm: false alarms of normal controls, all others by group under the arm full."""
     if name == FALSE_ALARM:
         return group.slice == "normal_control"
@@ -90,7 +90,7 @@ def _is_given(key: Key, group: Group, name: str) -> bool:
     return group.slice == ALL or is_headline(key)
 
 
-def _rate(made: ModelRows, key: Key, group: Group, name: str, of_items: Floats) -> MeasureRow | None:
+def _rate(made: ModelRows, key: Key, group: ItemGroup, name: str, of_items: Floats) -> MeasureRow | None:
     outcomes, counts, mask = made.outcomes, made.outcomes.counts[key], group.mask
     # without any answer to a group it has no rate, but it may have a mean grade
     answered = name in counts.grades or (counts.missing < counts.samples)[mask].any()
@@ -126,7 +126,7 @@ def _interval_of(values: Floats, by: ByPatient) -> Interval:
     return Interval(interval.value) if one_draw else interval
 
 
-def _note(made: ModelRows, key: Key, group: Group, name: str, known: Mask) -> str:
+def _note(made: ModelRows, key: Key, group: ItemGroup, name: str, known: Mask) -> str:
     """State that items share requests, and pairs of which this decides the result."""
     outcomes = made.outcomes
     pairs = outcomes.pairs_of_one_request(key) if name in PAIR_METRICS and group.slice == ALL else 0
@@ -135,17 +135,17 @@ def _note(made: ModelRows, key: Key, group: Group, name: str, known: Mask) -> st
     return shared_note(int(known.sum()), outcomes.request_count(key, known))
 
 
-def _constant_rows(made: ModelRows, groups: list[Group]) -> Iterator[MeasureRow]:
+def _constant_rows(made: ModelRows, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
     """Yield the rates of the best constant answer."""
     families = [group for group in groups if group.slice == FAMILY]
-    for group in (*families, Group(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
+    for group in (*families, ItemGroup(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
         for name in ("pass1", "candidates5"):
             floor = Floor(*(np.where(group.mask, values, np.nan) for values in made.benchmark.floors[name]))
             if not np.isnan(floor.chosen).all():
                 yield _constant_row(made, name, group, floor)
 
 
-def _constant_row(made: ModelRows, name: str, group: Group, floor: Floor) -> MeasureRow:
+def _constant_row(made: ModelRows, name: str, group: ItemGroup, floor: Floor) -> MeasureRow:
     return made.rate(name, floor.chosen, interval_of=lambda _, by: floor.interval(by), slice=group.slice, value_of_slice=group.value)
 
 
