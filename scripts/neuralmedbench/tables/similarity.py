@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import wraps
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
-from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Results, Suppression, Table
 from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -87,7 +88,7 @@ def _metric_rows(made: ModelRows, metric: str, pairs: Sequence[Pair], of_clinici
             area = dict(zip(("value", "low", "high"), separation(values, same, by), strict=True))
             yield made.plain(OF_VOCABULARY, **area, **_sizes(own_words), **cells)
         if part and not level and of_clinicians:
-            area = dict(zip(("value", "low", "high"), (of_clinicians.auc, of_clinicians.auc_low, of_clinicians.auc_high), strict=True))
+            area = {"value": of_clinicians.auc, "low": of_clinicians.auc_low, "high": of_clinicians.auc_high}
             # its patients decide whether a public run shows it, here as in the table of graders
             yield made.plain(OF_CLINICIANS, **area, n_answers=of_clinicians.n, n_patients=of_clinicians.n_patients, **cells)
 
@@ -118,10 +119,15 @@ def _labels(row: Cells) -> list[Label]:
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
 
 
+@wraps(similarity_rows)
+def _rows(results: Results) -> list[MeasureRow]:
+    return similarity_rows(results.study, results.once(trust_rows))
+
+
 TABLE = Table(
     name="similarity",
     row=MeasureRow,
-    rows=lambda results: similarity_rows(results.study, results.once(trust_rows)),
+    rows=_rows,
     suppression=Suppression(NUMBER, labels=_labels),
     takeaways={"similarity": similarity_takeaway},
 )
