@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import wraps
 
 import numpy as np
 
@@ -114,6 +115,11 @@ def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
 def _labels(row: Cells) -> list[Label]:
     level = row["value_of_slice"]
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
+
+
+@wraps(similarity_rows)
+def _rows(results: Results) -> list[MeasureRow]:
+    return similarity_rows(results.study, results.once(trust_rows))
 
 
 TABLE = Table(
