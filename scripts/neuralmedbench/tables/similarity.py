@@ -117,11 +117,6 @@ def _labels(row: Cells) -> list[Label]:
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
 
 
-@wraps(similarity_rows)
-def _rows(results: Results) -> list[MeasureRow]:
-    return similarity_rows(results.study, results.once(trust_rows))
-
-
 TABLE = Table(
     name="similarity",
     row=MeasureRow,
