@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score,
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import no_labels, of_study, topic
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -221,10 +221,4 @@ def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"By {by}, {value_share(top)} of {answers} of {title} hold a {kind}, the commonest class.", n)
 
 
-TABLE = Table(
-    name="errors",
-    row=MeasureRow,
-    rows=of_study(error_rows),
-    suppression=Suppression(NUMBER),
-    takeaways={"errors": errors_takeaway},
-)
+TABLE = topic("errors", of_study(error_rows), labels=no_labels, takeaways={"errors": errors_takeaway})

@@ -15,7 +15,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow
@@ -202,9 +202,4 @@ def accuracy_of_score(study: Study) -> GraderAccuracy | None:
     return GraderAccuracy(passes, fails, known.source)
 
 
-TABLE = Table(
-    name="calibrated",
-    row=MeasureRow,
-    rows=of_study(calibrated_rows),
-    suppression=Suppression(NUMBER),
-)
+TABLE = topic("calibrated", of_study(calibrated_rows), labels=no_labels)

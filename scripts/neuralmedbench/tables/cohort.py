@@ -12,7 +12,7 @@ from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
-from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study, topic
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
@@ -333,10 +333,9 @@ CASES = Table(
     takeaways={"cases": cases_takeaway},
 )
 
-COHORT = Table(
-    name="cohort",
-    row=CountRow,
-    rows=of_study(cohort_rows),
-    suppression=Suppression(NUMBER, labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])]),
+COHORT = topic(
+    "cohort",
+    of_study(cohort_rows),
+    labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])],
     takeaways={"cohort": cohort_takeaway, "demographics": demographics_takeaway},
 )

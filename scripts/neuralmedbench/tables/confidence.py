@@ -19,7 +19,7 @@ from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.scores import elect_sample
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
@@ -330,10 +330,6 @@ def _bin_of(row: Cells) -> object:
     return tuple(row[name] for name in ("benchmark", "model", "source", "measure")) if row["slice"] == BIN else None
 
 
-TABLE = Table(
-    name="confidence",
-    row=MeasureRow,
-    rows=of_study(confidence_rows),
-    suppression=Suppression(NUMBER, labels=side_labels, group=_bin_of, surest=True),
-    takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway},
+TABLE = topic(
+    "confidence", of_study(confidence_rows), group=_bin_of, takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway}
 )

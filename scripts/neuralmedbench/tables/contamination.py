@@ -12,7 +12,7 @@ from neuralmedbench.estimates.contrasts import Difference, paired_difference, sq
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
@@ -164,10 +164,4 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(filter(None, (text, others, "Newer cases may only be harder."))), size)
 
 
-TABLE = Table(
-    name="contamination",
-    row=MeasureRow,
-    rows=of_study(contamination_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"contamination": contamination_takeaway},
-)
+TABLE = topic("contamination", of_study(contamination_rows), takeaways={"contamination": contamination_takeaway})

@@ -15,7 +15,7 @@ from neuralmedbench.estimates.contrasts import DIFFERENT, Difference, patients_t
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS, by_measure
 from neuralmedbench.records.words import all_of, capital, counted, listing
-from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study, side_labels
+from neuralmedbench.tables.declare import SCORED, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
@@ -180,20 +180,10 @@ def pairs_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text if differ < len(tested) else f"{all_differ} after correction.", largest(rows))
 
 
-ARMS = Table(
-    name="arms",
-    row=MeasureRow,
-    rows=of_study(arm_rows, corrected_family),
-    suppression=Suppression(NUMBER, labels=arm_labels),
-    takeaways={"arms": arms_takeaway},
-)
+ARMS = topic("arms", of_study(arm_rows, corrected_family), takeaways={"arms": arms_takeaway})
 
-PAIRS = Table(
-    name="pairs",
-    row=MeasureRow,
-    rows=lambda results: pair_rows(results.study, results.once(model_pairs, corrected_family)),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"pairs": pairs_takeaway},
+PAIRS = topic(
+    "pairs", lambda results: pair_rows(results.study, results.once(model_pairs, corrected_family)), takeaways={"pairs": pairs_takeaway}
 )
 
 
@@ -258,14 +248,10 @@ def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, f"{counted(len({row['model'] for row in rows}), 'reader')}, up to {size_of(row)}")
 
 
-READERS = Table(
-    name="readers",
-    row=MeasureRow,
-    rows=of_study(reader_rows),
-    suppression=Suppression(
-        NUMBER,
-        labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
-        group=grouped_by("benchmark model other measure slice", "slice", ("",)),
-    ),
+READERS = topic(
+    "readers",
+    of_study(reader_rows),
+    labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
+    group=grouped_by("benchmark model other measure slice", "slice", ("",)),
     takeaways={"readers": readers_takeaway},
 )

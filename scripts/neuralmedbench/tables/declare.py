@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.results import CLUSTER_MARKS
-from neuralmedbench.tables.rows import SHAPES, Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -75,15 +75,10 @@ class Suppression:
         Columns that name cases, which are always emptied.
     says : str
         Text column that reads `not shown` in a hidden row.
-    surest : bool
-        True if rows with the slice `coverage` are about growing parts of the answers, so that the difference of two must be about enough
-        patients, too.
     whole : bool
         True if its rows are hidden where the whole benchmark is about few patients; else only small counts are.
     of_patients : bool
         False if its numbers are no rates over patients (identifiers that were found), so that none is marked as one of few patients.
-    sort : bool
-        True if the order of its rows is informative (a rank): if all rows of a benchmark are hidden they are sorted by model name.
     """
 
     keys: str
@@ -94,9 +89,7 @@ class Suppression:
     each: bool = False
     always: str = ""
     says: str = ""
-    surest: bool = False
     whole: bool = True
-    sort: bool = False
     of_patients: bool = True
 
 
@@ -189,3 +182,21 @@ def of_study(function: Callable[..., Sequence[ResultRow]], *needed: Callable[...
         return results.once(function, *needed)
 
     return rows
+
+
+def topic(
+    name: str,
+    rows: Callable[[Results], Sequence[ResultRow]],
+    *,
+    labels: Callable[[Cells], list[Label]] = side_labels,
+    group: Callable[[Cells], object] = no_group,
+    takeaways: Mapping[str, Callable[[Study, Tables], Takeaway]] | None = None,
+) -> Table:
+    """Declare a topic: rows of the three shapes, with the one rule of suppression that the shapes have.
+
+    A row is hidden where its patients, or a part of the benchmark that it is about (`labels`), are few, and with another hidden row of its
+    `group`; its names stay.
+    """
+    return Table(
+        name=name, row=MeasureRow, rows=rows, suppression=Suppression(NUMBER, labels=labels, group=group), takeaways=takeaways or {}
+    )

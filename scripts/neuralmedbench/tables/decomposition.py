@@ -14,7 +14,7 @@ from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS, by_measure
 from neuralmedbench.records.words import counted, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, arm_labels, of_study, side_labels
+from neuralmedbench.tables.declare import arm_labels, of_study, side_labels, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import Study
@@ -179,11 +179,10 @@ def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(stated) or "No item was asked with its findings disclosed.", largest(rows))
 
 
-TABLE = Table(
-    name="decomposition",
-    row=MeasureRow,
-    rows=of_study(decomposition_rows),
-    # every row is of the items that are asked with the findings
-    suppression=Suppression(NUMBER, labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})]),
+# every row is of the items that are asked with the findings
+TABLE = topic(
+    "decomposition",
+    of_study(decomposition_rows),
+    labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
     takeaways={"perception": perception_takeaway},
 )

@@ -11,7 +11,7 @@ import numpy as np
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence import OF_LEVELS, measure_rows, shift_row, stated_confidences
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -77,10 +77,4 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(exploratory(study, "Against the pictures as they are", highest.values()), n)
 
 
-TABLE = Table(
-    name="degradation",
-    row=MeasureRow,
-    rows=of_study(degradation_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"degraded": takeaway},
-)
+TABLE = topic("degradation", of_study(degradation_rows), takeaways={"degraded": takeaway})

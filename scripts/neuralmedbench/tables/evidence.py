@@ -10,7 +10,7 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -138,10 +138,4 @@ def evidence_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway("No ranked model answered such an item." if tables[EVIDENCE] else nothing, largest(tables[EVIDENCE]))
 
 
-TABLE = Table(
-    name=EVIDENCE,
-    row=MeasureRow,
-    rows=of_study(evidence_rows),
-    suppression=Suppression(NUMBER, labels=lambda row: [(KNOWN, "")]),
-    takeaways={EVIDENCE: evidence_takeaway},
-)
+TABLE = topic(EVIDENCE, of_study(evidence_rows), labels=lambda row: [(KNOWN, "")], takeaways={EVIDENCE: evidence_takeaway})

@@ -14,7 +14,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows, ends_of
@@ -141,10 +141,6 @@ def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"No {'ranked ' if rows else ''}model of this run gave structured answers.", largest(rows))
 
 
-FIELD_ACCURACY = Table(
-    name="fields",
-    row=MeasureRow,
-    rows=of_study(field_rows),
-    suppression=Suppression(NUMBER, labels=lambda row: [(f"field {row['value_of_slice']}", "")]),
-    takeaways={"fields": fields_takeaway},
+FIELD_ACCURACY = topic(
+    "fields", of_study(field_rows), labels=lambda row: [(f"field {row['value_of_slice']}", "")], takeaways={"fields": fields_takeaway}
 )

@@ -14,7 +14,7 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.declare import ALL, of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, CountRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -55,12 +55,7 @@ def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
         yield made.count("same_text", sum(len(texts) == 1 for texts in repeated), len(repeated), **cells)
 
 
-SAMPLES = Table(
-    name="samples",
-    row=CountRow,
-    rows=of_study(sample_rows),
-    suppression=Suppression(NUMBER, labels=arm_labels),
-)
+SAMPLES = topic("samples", of_study(sample_rows))
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
@@ -126,10 +121,9 @@ def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
 
 
-VALIDITY = Table(
-    name="validity",
-    row=CountRow,
-    rows=of_study(validity_rows),
-    suppression=Suppression(NUMBER, labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])]),
+VALIDITY = topic(
+    "validity",
+    of_study(validity_rows),
+    labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])],
     takeaways={"form": validity_takeaway},
 )

@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.declare import grouped_by, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -210,10 +210,4 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))
 
 
-TABLE = Table(
-    name="funnel",
-    row=MeasureRow,
-    rows=of_study(funnel_rows),
-    suppression=Suppression(NUMBER, group=grouped_by("benchmark model")),
-    takeaways={"funnel": funnel_takeaway},
-)
+TABLE = topic("funnel", of_study(funnel_rows), labels=no_labels, group=grouped_by("benchmark model"), takeaways={"funnel": funnel_takeaway})

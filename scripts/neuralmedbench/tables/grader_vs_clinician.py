@@ -15,7 +15,7 @@ from neuralmedbench.records.results import is_simulated
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.clinicians.opinions import RATERS, Opinions, grades_of, opinions_of
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -245,10 +245,4 @@ def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = Table(
-    name="grader_vs_clinician",
-    row=MeasureRow,
-    rows=of_study(trust_rows),
-    suppression=Suppression(NUMBER),
-    takeaways={"trust": trust_takeaway},
-)
+TABLE = topic("grader_vs_clinician", of_study(trust_rows), labels=no_labels, takeaways={"trust": trust_takeaway})

@@ -17,7 +17,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, of_study
+from neuralmedbench.tables.declare import SCORED, Suppression, Table, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
@@ -291,9 +291,4 @@ ITEMS = Table(
     takeaways={"items": items_takeaway},
 )
 
-PLAN = Table(
-    name="plan",
-    row=MeasureRow,
-    rows=of_study(plan_rows),
-    suppression=Suppression(NUMBER, labels=plan_labels),
-)
+PLAN = topic("plan", of_study(plan_rows), labels=plan_labels)

@@ -15,7 +15,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import decimal, percent
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -133,10 +133,4 @@ def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = Table(
-    name="juries",
-    row=MeasureRow,
-    rows=of_study(jury_rows),
-    suppression=Suppression(NUMBER),
-    takeaways={"juries": juries_takeaway},
-)
+TABLE = topic("juries", of_study(jury_rows), labels=no_labels, takeaways={"juries": juries_takeaway})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from neuralmedbench.records.items import Item
-from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, no_labels, of_study, topic
 from neuralmedbench.tables.reasoning import Values
 from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
@@ -100,9 +100,4 @@ def _measures(climbs: Sequence[Climb], first: Sequence[Climb]) -> Iterator[tuple
         yield ALL, RESCUED, [(climb.place, climb.complete) for climb in rescued]
 
 
-TABLE = Table(
-    name="ladder",
-    row=MeasureRow,
-    rows=of_study(ladder_rows),
-    suppression=Suppression(NUMBER),
-)
+TABLE = topic("ladder", of_study(ladder_rows), labels=no_labels)

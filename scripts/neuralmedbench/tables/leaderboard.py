@@ -334,6 +334,6 @@ TABLE = Table(
     rows=lambda results: _with_calibration(
         leaderboard_rows(results.study, results.once(model_pairs, corrected_family)), results.once(calibrated_rows)
     ),
-    suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note", sort=True),
+    suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note"),
     takeaways={"glance": glance_takeaway, "matrix": matrix_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

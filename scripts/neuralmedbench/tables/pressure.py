@@ -16,7 +16,7 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -259,15 +259,10 @@ def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{text}. {difference}".rstrip()
 
 
-TABLE = Table(
-    name="pressure",
-    row=MeasureRow,
-    rows=of_study(pressure_rows),
-    # the shares of the places of a model add up to 1
-    suppression=Suppression(
-        NUMBER,
-        labels=side_labels,
-        group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
-    ),
+# the shares of the places of a model add up to 1
+TABLE = topic(
+    "pressure",
+    of_study(pressure_rows),
+    group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
     takeaways={"pressure": takeaway},
 )

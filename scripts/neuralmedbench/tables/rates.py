@@ -13,7 +13,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import ALL, NUMBER, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, arm_labels, of_study, topic
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
@@ -193,10 +193,6 @@ def _group(row: Cells) -> object:
     return None if exact else tuple(row[name] for name in ("benchmark", "model", "arm", "strategy", "slice", "measure"))
 
 
-TABLE = Table(
-    name="rates",
-    row=MeasureRow,
-    rows=of_study(rate_rows),
-    suppression=Suppression(NUMBER, labels=_labels, group=_group),
-    takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway},
+TABLE = topic(
+    "rates", of_study(rate_rows), labels=_labels, group=_group, takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway}
 )

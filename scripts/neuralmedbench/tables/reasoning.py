@@ -13,7 +13,7 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, NUMBER, RANKED, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, RANKED, no_labels, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -88,12 +88,7 @@ def _differential_labels(row: Cells) -> list[Label]:
     return [(f"{ALL} {RANKED}", ""), *([] if level == ALL else [(f"differential {ALL}", level)])]
 
 
-DIFFERENTIAL = Table(
-    name="differential",
-    row=MeasureRow,
-    rows=of_study(differential_rows),
-    suppression=Suppression(NUMBER, labels=_differential_labels),
-)
+DIFFERENTIAL = topic("differential", of_study(differential_rows), labels=_differential_labels)
 
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
@@ -140,12 +135,7 @@ def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
     return one.key == other.key if one and other else normal_form(first) == normal_form(last)
 
 
-TURNS = Table(
-    name="turns",
-    row=MeasureRow,
-    rows=of_study(turn_rows),
-    suppression=Suppression(NUMBER),
-)
+TURNS = topic("turns", of_study(turn_rows), labels=no_labels)
 
 
 MEASURES = (EFFICIENCY, FACTUALITY, COMPLETENESS)
@@ -190,10 +180,4 @@ def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"Of the steps that the evidence decides, it supports: {', '.join(parts)}.", n)
 
 
-REASONING = Table(
-    name="reasoning",
-    row=MeasureRow,
-    rows=of_study(reasoning_rows),
-    suppression=Suppression(NUMBER),
-    takeaways={"steps": reasoning_takeaway},
-)
+REASONING = topic("reasoning", of_study(reasoning_rows), labels=no_labels, takeaways={"steps": reasoning_takeaway})

@@ -108,8 +108,7 @@ def suppressed_rows(
         next((mark for disclosure in found if (mark := disclosure.mark(rule, row))), "") for row, found in zip(rows, of_rows, strict=True)
     ]
     _mark_secondary(rule, rows, marks, disclosures)
-    if rule.surest:
-        _mark_coverages(rows, marks, disclosures)
+    _mark_coverages(rows, marks, disclosures)
     return marks
 
 
@@ -136,7 +135,7 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
     # coverages of one curve, from the highest
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row["slice"] == "coverage" and row["benchmark"] in disclosures and not marks[place]:
+        if row.get("slice") == "coverage" and row["benchmark"] in disclosures and not marks[place]:
             curves[row["benchmark"], row["model"], row["source"]].append(place)
     for (benchmark, *_), places in curves.items():
         step = disclosures[benchmark].fewest * disclosures[benchmark].answers_of_a_patient
@@ -267,11 +266,11 @@ def _public_rows(
 ) -> list[_PublicRow]:
     if rule is None:
         return [_PublicRow(row, row, row) for row in rows]
-    if rule.sort:
-        # the order of a wholly hidden leaderboard would reveal its ranks
-        nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
-        places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
-        rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
+    nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
+    if nothing:
+        # the order of the models of a wholly hidden benchmark would reveal its ranks
+        places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row.get("benchmark") for row in rows))}
+        rows = sorted(rows, key=lambda row: (places[row.get("benchmark")], row.get("model", "") if row.get("benchmark") in nothing else ""))
     of_rows = [_disclosures_of(row, disclosures, rounds) for row in rows]
     marks = suppressed_rows(rule, rows, of_rows, disclosures)
     for place, (row, found) in enumerate(zip(rows, of_rows, strict=True)):

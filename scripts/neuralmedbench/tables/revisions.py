@@ -8,7 +8,7 @@ from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
@@ -81,10 +81,4 @@ def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 
-TABLE = Table(
-    name="revisions",
-    row=MeasureRow,
-    rows=of_study(revision_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"changed": revisions_takeaway},
-)
+TABLE = topic("revisions", of_study(revision_rows), takeaways={"changed": revisions_takeaway})

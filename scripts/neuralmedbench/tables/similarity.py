@@ -15,7 +15,7 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.clinicians.opinions import RATERS
-from neuralmedbench.tables.declare import NUMBER, REPEATABLE, SCORED, Suppression, Table, of_study
+from neuralmedbench.tables.declare import REPEATABLE, SCORED, of_study, topic
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -116,10 +116,4 @@ def _labels(row: Cells) -> list[Label]:
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
 
 
-TABLE = Table(
-    name="similarity",
-    row=MeasureRow,
-    rows=of_study(similarity_rows, trust_rows),
-    suppression=Suppression(NUMBER, labels=_labels),
-    takeaways={"similarity": similarity_takeaway},
-)
+TABLE = topic("similarity", of_study(similarity_rows, trust_rows), labels=_labels, takeaways={"similarity": similarity_takeaway})

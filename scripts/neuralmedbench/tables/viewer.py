@@ -12,7 +12,7 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -147,10 +147,4 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = Table(
-    name="viewer",
-    row=MeasureRow,
-    rows=of_study(viewer_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"viewer": takeaway},
-)
+TABLE = topic("viewer", of_study(viewer_rows), takeaways={"viewer": takeaway})

@@ -10,7 +10,7 @@ from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -183,10 +183,4 @@ def choice_sentence(study: Study, tables: Tables) -> str:
     return " ".join(filter(None, sentences))
 
 
-TABLE = Table(
-    name="workup",
-    row=MeasureRow,
-    rows=of_study(work_up_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"workup": takeaway},
-)
+TABLE = topic("workup", of_study(work_up_rows), takeaways={"workup": takeaway})

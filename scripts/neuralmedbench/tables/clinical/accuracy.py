@@ -19,7 +19,7 @@ from neuralmedbench.tables.clinical.readings import (
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study, topic
 from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
@@ -145,11 +145,10 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, largest(rows))
 
 
-ACCURACY = Table(
-    name="accuracy",
-    row=MeasureRow,
-    rows=of_study(accuracy_rows),
-    suppression=Suppression(NUMBER, labels=lambda row: [(row["slice"], row["value_of_slice"])]),
+ACCURACY = topic(
+    "accuracy",
+    of_study(accuracy_rows),
+    labels=lambda row: [(row["slice"], row["value_of_slice"])],
     takeaways={"accuracy": accuracy_takeaway},
 )
 

@@ -26,7 +26,7 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -181,10 +181,4 @@ def _labels(row: Cells) -> list[Label]:
     return [("forbidding" if row["measure"] == MUST_NOT else "urgent", row["value_of_slice"])]
 
 
-TABLE = Table(
-    name="urgency",
-    row=MeasureRow,
-    rows=of_study(urgency_rows),
-    suppression=Suppression(NUMBER, labels=_labels),
-    takeaways={"urgency": urgency_takeaway},
-)
+TABLE = topic("urgency", of_study(urgency_rows), labels=_labels, takeaways={"urgency": urgency_takeaway})

@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import all_of, counted, listing
-from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
@@ -205,10 +205,4 @@ def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)} (exploratory).", blind))), size)
 
 
-GROUNDING = Table(
-    name="grounding",
-    row=MeasureRow,
-    rows=of_study(grounding_rows),
-    suppression=Suppression(NUMBER, labels=side_labels),
-    takeaways={"grounding": grounding_takeaway},
-)
+GROUNDING = topic("grounding", of_study(grounding_rows), takeaways={"grounding": grounding_takeaway})
