@@ -1,4 +1,4 @@
-"""Agreement of a value with clinicians' values of the same answers, and its separation of right from wrong; patients are resampled."""
+"""Agreement of a value with clinicians' values of the same answers; patients are resampled."""
 
 from __future__ import annotations
 
@@ -210,61 +210,3 @@ def _interval(value: float, drawn: Floats, by: ByPatient) -> Interval:
     reliable = by.clusters >= FEWEST_PATIENTS and np.mean(~np.isfinite(drawn)) <= MOST_UNDEFINED
     low, high = by.percentiles(drawn) if reliable else (None, None)
     return Interval(value, low, high, "bootstrap")
-
-
-def separation(values: Floats, same: npt.NDArray[np.bool_], by: ByPatient) -> tuple[float | None, ...]:
-    """Area under the ROC curve of a value for separating `same` from the rest, with a patient-clustered interval.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (responses,)
-        The value, not NaN.
-    same : ndarray of bool, shape (responses,)
-        The class that it should predict.
-    by : ByPatient
-        Patients of the responses.
-
-    Returns
-    -------
-    tuple of float or None
-        Area, low, high; None when one side is empty.
-    """
-    if same.all() or not same.any():
-        return None, None, None
-    between = wins(values, same, by.codes, by.clusters)
-    positives, negatives = (np.bincount(by.codes[side], minlength=by.clusters).astype(np.float64) for side in (same, ~same))
-    weights = by.weights
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws = both_drawn(weights, between) / ((weights @ positives) * (weights @ negatives))
-    return float(between.sum() / (same.sum() * (~same).sum())), *by.percentiles(draws)
-
-
-def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: int) -> Floats:
-    """Count pairs of answers in the right order, for every two patients: shape (clusters, clusters).
-
-    An answer of the first patient that is `same` wins over a lower one of the second that is not; ties count by half. Computed from
-    ranks, as a table of all pairs of answers would have millions of cells.
-    """
-    # for each answer of one class, count the answers of the other class below it, per patient
-    order = np.argsort(values[~same], kind="stable")
-    others = values[~same][order]
-    below = np.zeros((len(others) + 1, clusters))  # row n: how many of the n lowest are of each patient
-    below[np.arange(len(others)) + 1, patients[~same][order]] = 1
-    below = np.cumsum(below, axis=0)
-    left, right = (np.searchsorted(others, values[same], side=side) for side in ("left", "right"))
-    of_answers = (below[left] + below[right]) / 2
-    # add the counts of each patient's answers
-    by_patient = np.argsort(patients[same], kind="stable")
-    there, starts = np.unique(patients[same][by_patient], return_index=True)
-    found = np.zeros((clusters, clusters))
-    found[there] = np.add.reduceat(of_answers[by_patient], starts, axis=0)
-    return found
-
-
-def both_drawn(weights: Floats, between: Floats) -> Floats:
-    """Sum `between`, shape (clusters, clusters), over every two patients, as often as both are drawn: shape (resamples,)."""
-    # whole numbers and halves are exact in single precision up to 2 ** 23, and single precision is faster
-    exact = float(weights.max(initial=0)) * float(between.sum(axis=0).max(initial=0)) < 2**23
-    kind = np.float32 if exact else np.float64
-    sums = weights.astype(kind) @ between.astype(kind)
-    return np.asarray(np.einsum("ij,ij->i", sums, weights, dtype=np.float64), dtype=np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from neuralmedbench.estimates.concordance import separation
+from neuralmedbench.estimates.calibration import auroc_interval
 from neuralmedbench.estimates.intervals import ByPatient
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
@@ -19,7 +19,7 @@ from neuralmedbench.tables.declare import REPEATABLE, SCORED, of_study, topic
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -82,7 +82,7 @@ def _metric_rows(made: ModelRows, metric: str, pairs: Sequence[Pair], of_clinici
             values = np.array([getattr(near, metric) for _, near in own_words], dtype=np.float64)
             same = np.array([score.relation in RIGHT for score, _ in own_words], dtype=bool)
             by = ByPatient([score.patient_id for score, _ in own_words], made.study.settings)
-            area = dict(zip(("value", "low", "high"), separation(values, same, by), strict=True))
+            area = ends_of(auroc_interval(values, same.astype(np.float64), by))
             yield made.plain(OF_VOCABULARY, **area, **_sizes(own_words), **cells)
         if part and not level and of_clinicians:
             # its patients decide whether a public run shows it, here as in the topic of graders

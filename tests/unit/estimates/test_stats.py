@@ -12,7 +12,6 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm
 from neuralmedbench.estimates.intervals import (
     ByPatient,
@@ -189,16 +188,3 @@ def test_macro_f1_is_that_of_scikit_learn() -> None:
     truth, said = list(rng.choice(["a", "b", "c"], 50)), list(rng.choice(["a", "b", "c"], 50))
     assert macro_f1(truth, said) == pytest.approx(f1_score(truth, said, average="macro"))
     assert macro_f1([], []) is None
-
-
-def test_the_separation_is_the_area_under_the_curve() -> None:
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(6)
-    same, values = rng.random(80) < 0.4, rng.integers(0, 6, 80).astype(float)
-    area, low, high = separation(values, same, ByPatient(np.arange(80) // 2, FAST))
-    assert area == pytest.approx(roc_auc_score(same, values))
-    assert low is not None
-    assert high is not None
-    assert low < area < high
-    assert separation(values, np.ones(80, dtype=bool), ByPatient(np.arange(80), FAST)) == (None, None, None)
