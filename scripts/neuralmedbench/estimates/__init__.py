@@ -8,7 +8,7 @@ Doors
 -----
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: auroc, auroc_interval, brier, calibration_error, kept_parts, linspace_bins, mass_bins, overconfidence, risk_coverage_area, width_bins
-contrasts: DIFFERENT, Difference, INCONCLUSIVE, Parts, Ratio, largest_difference, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
+contrasts: ALIKE, DIFFERENT, Difference, INCONCLUSIVE, Parts, Ratio, largest_difference, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance
 exact: ShareTest, clopper_pearson, holm_known, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, item_weights, patients_rate, rate_interval, repaired_share

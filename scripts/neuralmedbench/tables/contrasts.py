@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.estimates.contrasts import DIFFERENT, Difference, patients_to_show
+from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, patients_to_show
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS, by_measure
-from neuralmedbench.records.words import all_of, capital, counted, listing
+from neuralmedbench.records.words import all_of, capital, counted, points
 from neuralmedbench.tables.declare import SCORED, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -31,6 +31,7 @@ from neuralmedbench.tables.words import (
     is_closed,
     largest,
     size_of,
+    titles_of,
     value_share,
     without_head,
 )
@@ -128,11 +129,13 @@ def picture_sentence(study: Study, tables: Tables) -> str:
     where = "" if last.config.axis is Axis.DEPTH else f"on {last.config.title} "
     # worse without the pictures: the model used them
     lookers = {row["model"] for row in claims_of(tables, PICTURES) if row["difference"] < 0}
-    seeing, blind = ([study.models[name].title for name in sorted(names)] for names in (lookers, asked - lookers))
-    if not seeing:
-        return f"Pictures: {where}no model was significantly worse without them, so none was shown to have looked."
-    text = f"Pictures: {where}{listing(seeing)} did significantly worse without them"
-    return f"{text}; of {listing(blind)} this was not shown." if blind else f"{text}."
+    # alike with and without them on every benchmark
+    alike = {model for model in asked - lookers if all(row["answer"] == ALIKE for row in claims if row["model"] == model)}
+    unsure = asked - lookers - alike
+    parts = [f"{titles_of(study, lookers)} did significantly worse without them"] if lookers else []
+    parts += [f"{titles_of(study, alike)}: no, within {points(study.settings.margin, plus='')} points"] if alike else []
+    parts += [f"inconclusive for {titles_of(study, unsure)}"] if unsure else []
+    return f"Pictures: {where}{'; '.join(parts)}."
 
 
 def layout_sentence(study: Study, tables: Tables) -> str:

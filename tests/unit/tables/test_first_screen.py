@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.report import MODELS, blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.cases import read_audit, write_audit
 from neuralmedbench.files.json_files import read_json
@@ -335,13 +336,15 @@ def test_the_pictures_of_another_set_than_that_of_depth_are_named_in_head_and_se
     # a page of tables that were made before has none of it
     before = source.verdict | {"answer": {name: value for name, value in source.verdict["answer"].items() if name != "pictures"}}
     assert "Uses the pictures?</th>" in glance(replace(source, verdict=before))
-    ada = SimpleNamespace(title="Ada")
-    run = cast(
-        Study,
-        SimpleNamespace(benchmarks={"wide": SimpleNamespace(config=SimpleNamespace(axis=Axis.BREADTH, title="Wide"))}, models={"ada": ada}),
-    )
+    wide = SimpleNamespace(config=SimpleNamespace(axis=Axis.BREADTH, title="Wide"))
+    models = {name.lower(): SimpleNamespace(title=name) for name in ("Ada", "Bea", "Cyd")}
+    run = cast(Study, SimpleNamespace(benchmarks={"wide": wide}, models=models, settings=IntervalSettings()))
     claim = {"family": "first screen", "benchmark": "wide", "model": "ada", "difference": -0.2, "p_value": 0.01, "answer": "worse"}
-    assert picture_sentence(run, {"arms": [claim], "pairs": []}) == "Pictures: on Wide Ada did significantly worse without them."
+    worse = "Pictures: on Wide Ada did significantly worse without them"
+    assert picture_sentence(run, {"arms": [claim], "pairs": []}) == f"{worse}."
+    answers = [claim, claim | {"model": "bea", "answer": "alike"}, claim | {"model": "cyd", "answer": "inconclusive"}]
+    said = picture_sentence(run, {"arms": answers, "pairs": []})
+    assert said == f"{worse}; Bea: no, within 10 points; inconclusive for Cyd."
 
 
 UNREAD = {"benchmark": BREADTH, "model": "Ada", "title": "Ada", "rank": 1, "pass1": 0.225, "pass1_low": 0.13, "pass1_high": 0.35}
