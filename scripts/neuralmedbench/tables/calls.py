@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.informant import INFORMANT
-from neuralmedbench.records.responses import PARTS, SentCall, distinct_calls, total_of
+from neuralmedbench.records.responses import SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table, of_study
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
 NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
 GRADER = "grader "
 """Prefix of a grader's name in lists of models."""
-
-
-def usage_cells(calls: Sequence[SentCall]) -> Cells:
-    """Return the parts of the tokens of some calls that providers report, and the service tiers that they name."""
-    parts = {name: total_of(calls, name) for name in PARTS}
-    written = [count for name in ("cache_write_tokens", "cache_write_1h_tokens") if (count := parts.pop(name)) is not None]
-    tiers = sorted({call.service_tier for call in calls} - {""})
-    return {**parts, "cache_write_tokens": sum(written) if written else None, "service_tiers": "; ".join(tiers) or None}
 
 
 def sum_of_known(numbers: list[int | None]) -> int | None:

@@ -13,10 +13,10 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
 from neuralmedbench.records.items import is_headline
-from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, served_by, total_of
+from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, SentCall, distinct_calls, served_by, total_of
 from neuralmedbench.records.results import ALL_ARMS, PASS1
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.calls import sum_of_known, usage_cells
+from neuralmedbench.tables.calls import sum_of_known
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
@@ -103,6 +103,14 @@ def _requests(responses: list[Response]) -> Cells:
         "served_models": len({one.name for one in served}),
         "fingerprints": len(served),
     }
+
+
+def usage_cells(calls: Sequence[SentCall]) -> Cells:
+    """Return the parts of the tokens of some calls that providers report, and the service tiers that they name."""
+    parts = {name: total_of(calls, name) for name in PARTS}
+    written = [count for name in ("cache_write_tokens", "cache_write_1h_tokens") if (count := parts.pop(name)) is not None]
+    tiers = sorted({call.service_tier for call in calls} - {""})
+    return {**parts, "cache_write_tokens": sum(written) if written else None, "service_tiers": "; ".join(tiers) or None}
 
 
 def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:

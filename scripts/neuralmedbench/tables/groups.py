@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,14 @@ TESLA_TOLERANCE = 0.12
 Mask = npt.NDArray[np.bool_]
 
 
+class ItemGroup(NamedTuple):
+    """Some items: a slice and its value, and their mask, shape (items,)."""
+
+    slice: str
+    value: str
+    mask: Mask
+
+
 def demographics(participant: Participant) -> dict[str, str]:
     """Return the groups of a case by age, sex, scanner and field strength; empty where it is not recorded.
 
@@ -52,8 +61,8 @@ def demographics(participant: Participant) -> dict[str, str]:
     }
 
 
-def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    """Yield the groups of a benchmark's items: grouping, value, and mask of the items, shape (items,).
+def item_groups(study: Study, outcomes: Outcomes) -> Iterator[ItemGroup]:
+    """Yield the groups of a benchmark's items.
 
     Tags `name:value` of a data set are groups, for example `rarity:rare`. Language, modality, plane, number of pictures, age, sex, scanner
     and field strength are groups only where a set has several values. Sequence, plane and modality are those of the pictures, or of the reference where the
@@ -80,11 +89,11 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
     columns |= {name: _if_several([person[name] for person in people]) for name in DEMOGRAPHICS}
     for part, values in columns.items():
         for value in sorted(set(values) - {""}, key=_place):
-            yield part, value, np.array([entry == value for entry in values], dtype=bool)
+            yield ItemGroup(part, value, np.array([entry == value for entry in values], dtype=bool))
     # tags `name:value` of the data set
     for tag in sorted({tag for item in outcomes.items for tag in item.tags if ":" in tag}):
         part, _, value = tag.partition(":")
-        yield part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool)
+        yield ItemGroup(part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool))
 
 
 def _if_several(values: list[str]) -> list[str]:

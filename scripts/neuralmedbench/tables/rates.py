@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, arm_labels, of_study, topic
 from neuralmedbench.tables.floors import Floor
-from neuralmedbench.tables.groups import Mask, item_groups
+from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
 from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import PAIR_METRICS, Key
@@ -27,14 +26,6 @@ from neuralmedbench.tables.words import Takeaway, by_benchmark, cluster_of, rows
 
 FAMILY = "family"
 """The slice by task family."""
-
-
-class ItemGroup(NamedTuple):
-    """Some items: a slice and its value, and their mask, shape (items,)."""
-
-    slice: str
-    value: str
-    mask: Mask
 
 
 UNIVERSES = dict.fromkeys(OF_DIFFERENTIAL, RANKED)
@@ -58,7 +49,7 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     """
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
-        groups = [ItemGroup(*group) for group in item_groups(study, benchmark.outcomes)]
+        groups = list(item_groups(study, benchmark.outcomes))
         for key in benchmark.outcomes.counts:
             rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
         rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)

@@ -12,6 +12,7 @@ from neuralmedbench.estimates.suppression import CellSize, Label, suppressed_cel
 from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, PASS1_PATIENTS, RANKED_DIFFERENTIAL, RANKING
 from neuralmedbench.tables.calibrated import CALIBRATED, SCORE
 from neuralmedbench.tables.clinicians.opinions import RATERS
+from neuralmedbench.tables.confidence import COVERAGE
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import RoundPatients, parts_of
 from neuralmedbench.tables.rows import Cells, Tables
@@ -135,7 +136,7 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
     # coverages of one curve, from the highest
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row.get("slice") == "coverage" and row["benchmark"] in disclosures and not marks[place]:
+        if row.get("slice") == COVERAGE and row["benchmark"] in disclosures and not marks[place]:
             curves[row["benchmark"], row["model"], row["source"]].append(place)
     for (benchmark, *_), places in curves.items():
         step = disclosures[benchmark].fewest * disclosures[benchmark].answers_of_a_patient

@@ -29,7 +29,7 @@ def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: s
     else:
         rows = [row for row in rows if row["family"] != PRIMARY and row["p_value"] is not None]
     if kind == MODELS:
-        leaders = {row["benchmark"]: (best_of(tables, row["benchmark"]) or {}).get("model") for row in rows}
+        leaders = {name: (best_of(tables, name) or {}).get("model") for name in {row["benchmark"] for row in rows}}
         rows = [row for row in rows if leaders[row["benchmark"]] in (row["model"], row["other"])]
     rows = [row for row in rows if all(row[name] == value for name, value in cells.items())]
     return [row for row in rows if row["answer"] in DIFFERENT] if significant else rows
