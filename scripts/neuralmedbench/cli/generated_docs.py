@@ -157,9 +157,12 @@ def _results() -> str:
             by_type.setdefault(dtype_of(column, kind), []).append(f"`{column}`")
         lines += [f"### `{name}.csv`", "", _first_paragraph(rows[name]), ""]
         lines += [*(f"- {kind}: {', '.join(names)}" for kind, names in by_type.items()), ""]
-    lines += ["## Topics", "", "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the column `topic`.", ""]
-    lines += [f"- `{table.name}`: {_first_paragraph(table.rows)}" for table in TABLES if table.is_topic]
-    lines.append("")
+    lines += ["## Topics", "", "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the columns `topic` and `measure`.", ""]
+    for table in TABLES:
+        if table.is_topic:
+            lines += [f"### Topic `{table.name}`", "", _first_paragraph(table.rows), ""]
+            lines += [f"- `{measure.name}` ({measure.title}): {measure.text}" for measure in table.measures]
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -111,6 +111,31 @@ class Results:
         return cast(T, self._shared[function])
 
 
+@dataclass(frozen=True)
+class Measure:
+    """Definition of one number of a topic, from which the page and the reference of results are made.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the column `measure`.
+    title : str
+        Heading of its column on the page.
+    text : str
+        What is counted, and of what: one sentence.
+    unit : str
+        `share` (0 to 1), `points` (a difference of shares), `number` or `dollars`.
+    main : bool
+        True if it is a column of the block's table; the others are in the list of all numbers.
+    """
+
+    name: str
+    title: str
+    text: str
+    unit: str = "share"
+    main: bool = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """One table of results.
@@ -129,6 +154,8 @@ class Table:
     takeaways : mapping of str to callable
         The sentence and the `n` line above the blocks of the page that show it, by block id. They are made from the tables as
         written, so that no sentence reveals a hidden number.
+    measures : tuple of Measure
+        Of a topic: its numbers in the order of the page.
     """
 
     name: str
@@ -136,6 +163,7 @@ class Table:
     rows: Callable[[Results], Sequence[ResultRow]]
     suppression: Suppression | None
     takeaways: Mapping[str, Callable[[Study, Tables], Takeaway]] = field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
 
     @property
     def columns(self) -> dict[str, str]:
@@ -187,6 +215,7 @@ def of_study(function: Callable[..., Sequence[ResultRow]], *needed: Callable[...
 def topic(
     name: str,
     rows: Callable[[Results], Sequence[ResultRow]],
+    measures: tuple[Measure, ...] = (),
     *,
     labels: Callable[[Cells], list[Label]] = side_labels,
     group: Callable[[Cells], object] = no_group,
@@ -198,5 +227,10 @@ def topic(
     `group`; its names stay.
     """
     return Table(
-        name=name, row=MeasureRow, rows=rows, suppression=Suppression(NUMBER, labels=labels, group=group), takeaways=takeaways or {}
+        name=name,
+        row=MeasureRow,
+        rows=rows,
+        suppression=Suppression(NUMBER, labels=labels, group=group),
+        takeaways=takeaways or {},
+        measures=measures,
     )

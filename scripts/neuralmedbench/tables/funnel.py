@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.declare import grouped_by, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, grouped_by, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -210,4 +210,20 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))
 
 
-TABLE = topic("funnel", of_study(funnel_rows), labels=no_labels, group=grouped_by("benchmark model"), takeaways={"funnel": funnel_takeaway})
+MEASURES = (
+    Measure("right", "Right", "Answers that pass, of all answers."),
+    Measure("beyond_history", "Not from the history", "Right answers whose item fails without its pictures, of all answers."),
+    Measure("from_picture", "From this picture", "Of these, those whose item fails with another patient's pictures, of all answers."),
+    Measure("located", "At the right place", "Of these, those that also name the place of the lesion, of all answers."),
+    Measure("stable", "Firm", "Of these, those whose item also passes under a wrong suggestion, of all answers."),
+    Measure("accepted", "Accepted", "Of these, those that clinicians or a grader of rubrics (`source`) accept, of all answers."),
+)
+
+TABLE = topic(
+    "funnel",
+    of_study(funnel_rows),
+    MEASURES,
+    labels=no_labels,
+    group=grouped_by("benchmark model"),
+    takeaways={"funnel": funnel_takeaway},
+)

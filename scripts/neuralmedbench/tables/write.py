@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,6 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
 
 
 def result_columns() -> str:
-    """Return the JSON text of the columns of every file, in order, with their types, and of the topics (`records.result_columns`)."""
-    topics = [table.name for table in TABLES if table.is_topic]
+    """Return the JSON text of the columns of every file with their types, and of the topics with their measures (`records.result_columns`)."""
+    topics = {table.name: [asdict(measure) for measure in table.measures] for table in TABLES if table.is_topic}
     return json.dumps({"files": file_columns(), "topics": topics}, indent=1) + "\n"
