@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import unescape
 
 from neuralmedbench.records.result_columns import TABLES as COLUMNS
@@ -24,8 +24,8 @@ def _always(_: PageSource) -> bool:
     return True
 
 
-def _with_rows(table: str) -> Callable[[PageSource], bool]:
-    return lambda source: bool(source.tables.get(table))
+def _with_rows(*topics: str) -> Callable[[PageSource], bool]:
+    return lambda source: any(source.tables[topic] for topic in topics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +35,15 @@ class Block:
     Attributes
     ----------
     id : str
-        Anchor on the page and name of the template; lower-case letters, because checklists link to it.
+        Anchor on the page and name of the template.
     name : str
         Name in the navigation.
     group : str
         Heading of the navigation that it belongs to.
+    parts : mapping of str to str
+        Topic of each part that shows one, by the anchor of the part; empty for a part that shows files.
     tables, figures : tuple of str
-        Tables of `results/tables/` and figures of `results/figures/` that it shows.
+        Further tables of `results/tables/`, and figures of `results/figures/`, that it shows.
     files : tuple of str
         Other files that it shows, relative to `results/`; one with a `*` is named but not linked.
     rule : str
@@ -55,6 +57,7 @@ class Block:
     id: str
     name: str
     group: str
+    parts: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -65,7 +68,17 @@ class Block:
     @property
     def csv(self) -> tuple[str, ...]:
         """Files of its tables."""
-        return tuple(dict.fromkeys(file for table in self.tables for file in files_of(table)))
+        return tuple(dict.fromkeys(file for table in self.shown for file in files_of(table)))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Its topics and tables."""
+        return (*dict.fromkeys(filter(None, self.parts.values())), *self.tables)
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """Its own anchor and those of its parts."""
+        return tuple(dict.fromkeys((self.id, *self.parts)))
 
     @property
     def template(self) -> str:
@@ -74,10 +87,10 @@ class Block:
 
 
 def _with_all_tables(*blocks: Block) -> tuple[Block, ...]:
-    """Put tables that no block shows below the methods, where their files can be saved."""
+    """Put tables that no block shows below all numbers, where their files can be saved."""
     shown = {LIST_OF_CASES, *(file for block in blocks for file in block.csv)}
     others = tuple(name for name in COLUMNS if name not in shown)
-    return tuple(replace(block, tables=(*block.tables, *others)) if block.id == "methods" else block for block in blocks)
+    return tuple(replace(block, tables=(*block.tables, *others)) if block.id == "numbers" else block for block in blocks)
 
 
 BLOCKS = _with_all_tables(
@@ -85,144 +98,134 @@ BLOCKS = _with_all_tables(
         id="glance",
         name="At a glance",
         group=RESULTS,
-        tables=("pairs", "arms", "decomposition", "rates"),
+        parts={"matrix": ""},
+        tables=("leaderboard", "arms", "decomposition", "rates"),
         figures=("glance",),
         files=("tables/verdict.json",),
         config=(RUN, "benchmarks"),
     ),
-    Block(id="matrix", name="Models and benchmarks", group=RESULTS, tables=("leaderboard",), config=(RUN, "benchmarks")),
-    Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "rates"), figures=("leaderboard",)),
+    Block(
+        id="leaderboard",
+        name="Leaderboard",
+        group=RESULTS,
+        parts={"groups": "rates"},
+        tables=("leaderboard",),
+        figures=("leaderboard", "heatmap"),
+    ),
     Block(
         id="perception",
         name="Perception or reasoning",
         group=RESULTS,
-        tables=("decomposition", "turns"),
-        figures=("decomposition",),
+        parts={"perception": "decomposition", "funnel": "funnel", "evidence": "evidence"},
         config=(BENCHMARK, "arms"),
     ),
     Block(
-        id="funnel",
-        name="What right answers rest on",
+        id="arms",
+        name="Controls",
         group=RESULTS,
-        tables=("funnel",),
-        figures=("funnel",),
+        parts={"arms": "arms", "strategies": "rates", "degraded": "degradation", "grounding": "grounding", "pressure": "pressure"},
+        figures=("arms",),
         config=(BENCHMARK, "arms"),
     ),
-    Block(id="evidence", name="Right with evidence", group=RESULTS, tables=("evidence",), config=(BENCHMARK, "answer_form")),
+    Block(
+        id="workup",
+        name="Work-ups and dialogues",
+        group=RESULTS,
+        parts={"workup": "workup", "viewer": "viewer", "turns": "turns"},
+        config=(BENCHMARK, "strategies"),
+        needs=_with_rows("workup", "viewer", "turns"),
+    ),
     Block(
         id="repeats",
-        name="Repeats",
+        name="Repeats and form",
         group=RESULTS,
-        tables=("rates", "differential", "samples"),
-        figures=("passk",),
+        parts={"repeats": "rates", "differential": "differential", "form": "validity", "fields": "fields", "ladder": "ladder"},
+        tables=("samples",),
         config=(BENCHMARK, "samples"),
     ),
-    Block(id="errors", name="Errors", group=RESULTS, tables=("errors",), figures=("errors",), config=(RUN, "graders")),
+    Block(
+        id="errors",
+        name="Errors",
+        group=RESULTS,
+        parts={"errors": "errors", "steps": "reasoning"},
+        figures=("errors",),
+        config=(RUN, "graders"),
+    ),
     Block(
         id="accuracy",
         name="Clinical reading",
         group=RESULTS,
-        tables=("accuracy", "readings"),
+        parts={"accuracy": "accuracy", "urgency": "urgency"},
+        tables=("readings",),
         config=(RUN, "vocabulary"),
     ),
-    Block(id="urgency", name="Time-critical diagnoses", group=RESULTS, tables=("urgency",), config=("config/vocabulary/", "")),
     Block(
-        id="steps",
-        name="Steps of the reasoning",
+        id="confidence",
+        name="Confidence",
         group=RESULTS,
-        tables=("reasoning",),
+        parts={"confidence": "confidence", "abstention": "confidence"},
+        figures=("reliability",),
+    ),
+    Block(
+        id="pairs",
+        name="Comparisons",
+        group=RESULTS,
+        parts={"pairs": "pairs", "changed": "revisions", "contamination": "contamination", "readers": "readers"},
+        config=(RUN, "comparison"),
+    ),
+    Block(
+        id="graders",
+        name="Graders",
+        group=TRUST,
+        parts={"graders": "", "planted": "", "juries": "juries", "trust": "grader_vs_clinician", "calibrated": "calibrated", "similarity": "similarity"},
+        tables=("graders",),
         config=(RUN, "graders"),
-        needs=_with_rows("reasoning"),
     ),
-    Block(id="graders", name="Graders", group=TRUST, tables=("graders",), config=(RUN, "graders")),
-    Block(id="planted", name="Planted errors", group=TRUST, tables=("graders",), config=(RUN, "grader_checks")),
-    Block(id="juries", name="Juries", group=TRUST, tables=("juries",), config=("config/graders/", "members"), needs=_with_rows("juries")),
-    Block(id="ratings", name="Clinicians", group=TRUST, tables=("ratings", "agreement"), config=("config/rating.yaml", "")),
     Block(
-        id="trust",
-        name="Who grades the grader",
+        id="ratings",
+        name="Clinicians",
         group=TRUST,
-        tables=("grader_vs_clinician", "calibrated"),
-        figures=("trust",),
-        config=(RUN, "rating_rounds"),
-    ),
-    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity",), config=(RUN, "similarity")),
-    Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
-    Block(
-        id="degraded",
-        name="Degraded pictures",
-        group=TRUST,
-        tables=("degradation",),
-        figures=("degradation",),
-        config=(BENCHMARK, "arms"),
-        needs=_with_rows("degradation"),
+        tables=("ratings", "agreement"),
+        config=("config/rating.yaml", ""),
     ),
     Block(
-        id="workup",
-        name="Work-up",
-        group=TRUST,
-        tables=("workup",),
-        figures=("mass",),
-        config=(BENCHMARK, "strategies"),
-        needs=_with_rows("workup"),
-    ),
-    Block(
-        id="viewer",
-        name="Looking through the scans",
-        group=TRUST,
-        tables=("viewer",),
-        config=(BENCHMARK, "viewer"),
-        needs=_with_rows("viewer"),
-    ),
-    Block(
-        id="grounding",
-        name="Did the picture cause the answer?",
-        group=TRUST,
-        tables=("grounding", "items"),
-        config=(BENCHMARK, "arms"),
-        needs=lambda source: source.pictured or bool(source.tables["grounding"]),
-    ),
-    Block(id="pressure", name="Pressure, order and wording", group=TRUST, tables=("pressure",), config=(BENCHMARK, "arms")),
-    Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
-    Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
-    Block(id="items", name="Items and patients", group=DATA, tables=("items", "plan", "pairs"), config=(RUN, "comparison")),
-    Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),
-    Block(
-        id="flow",
-        name="Case flow",
+        id="cases",
+        name="Cases",
         group=DATA,
-        tables=("case_flow",),
+        files=("cases/*.parquet",),
+        rule="bundle_cases",
+        config=(RUN, "report"),
+    ),
+    Block(
+        id="cohort",
+        name="Cases, items and patients",
+        group=DATA,
+        parts={"cohort": "cohort", "flow": "", "items": "plan"},
+        tables=("case_flow", "items"),
         figures=("case_flow",),
-        config=(RUN, "max_quarantined_fraction"),
+        config=(BENCHMARK, ""),
     ),
     Block(
         id="privacy",
         name="De-identification",
         group=DATA,
-        tables=("deidentification",),
+        parts={"left": ""},
+        tables=("deidentification", "destinations"),
         config=(BENCHMARK, "deidentification"),
     ),
-    Block(id="left", name="What left the machine", group=DATA, tables=("destinations",), config=(BENCHMARK, "allowed_destinations")),
-    Block(id="methods", name="Methods", group=DETAIL, files=("tables/notes.json",)),
-    Block(id="provenance", name="Provenance", group=DETAIL, files=("provenance.json",), rule="record_provenance", config=(RUN, "models")),
-    Block(id="changed", name="What changed", group=DETAIL, tables=("revisions",), config=(MODEL, "revision")),
-    Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairs",), figures=("pairwise",)),
-    Block(id="groups", name="Groups", group=DETAIL, tables=("rates",), figures=("heatmap", "slices")),
     Block(
-        id="contamination",
-        name="Contamination",
-        group=DETAIL,
-        tables=("contamination",),
-        config=(MODEL, "knowledge_cutoff"),
-        needs=_with_rows("contamination"),
+        id="cost",
+        name="Cost and speed",
+        group=DATA,
+        tables=("costs",),
+        figures=("cost",),
+        config=(MODEL, "prices"),
     ),
-    Block(id="confidence", name="Calibration", group=DETAIL, tables=("confidence",), figures=("reliability",)),
-    Block(id="abstention", name="Abstention", group=DETAIL, tables=("confidence",), figures=("risk_coverage",)),
-    Block(id="cost", name="Cost and speed", group=DETAIL, tables=("costs",), figures=("cost",), config=(MODEL, "prices")),
-    Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields", "ladder"), config=(BENCHMARK, "")),
-    Block(id="form", name="Form of the answers", group=DETAIL, tables=("validity",), config=("config/prompts/", "")),
-    Block(id="readers", name="Clinicians as readers", group=DETAIL, tables=("readers",), config=(RUN, "models")),
-    Block(id="readiness", name="Readiness", group=DETAIL, tables=("readiness",), config=("config/readiness.yaml", "")),
+    Block(
+        id="numbers",
+        name="All numbers",
+        group=DETAIL,
+    ),
     Block(
         id="published",
         name="Published numbers",
@@ -232,25 +235,40 @@ BLOCKS = _with_all_tables(
         config=(RUN, "published"),
         needs=lambda source: bool(source.papers),
     ),
-    Block(id="cards", name="Cards", group=DETAIL, rule=PAGE, config=("config/cards/", ""), needs=lambda source: any(source.cards.values())),
-    Block(id="checklists", name="Reporting guidelines", group=DETAIL, rule=PAGE, config=("config/checklists/", "")),
+    Block(
+        id="methods",
+        name="Methods and provenance",
+        group=DETAIL,
+        parts={"provenance": ""},
+        files=("tables/notes.json", "provenance.json"),
+        rule="record_provenance",
+        config=(RUN, "models"),
+    ),
+    Block(
+        id="checklists",
+        name="Guidelines, cards, readiness",
+        group=DETAIL,
+        parts={"cards": "", "readiness": ""},
+        tables=("readiness",),
+        rule=PAGE,
+        config=("config/checklists/", ""),
+    ),
 )
 """Blocks in reading order: what readers want first comes first, checklists last."""
-ANSWER_BLOCKS = frozenset({"cards", "checklists"})
+ANSWER_BLOCKS = frozenset({"checklists"})
 """Blocks whose answers point to other blocks."""
 
+PARTS = {part: topic for block in BLOCKS for part, topic in block.parts.items()}
+"""Topic of every part."""
 
-NEVER_FOLDED = frozenset({"glance", "matrix", "leaderboard", "cases", "methods", "provenance", "published"})
+
+NEVER_FOLDED = frozenset({"glance", "leaderboard", "cases", "cohort", "privacy", "numbers", "methods", "checklists", "published"})
 """Blocks that say of a run what it is, even where they are empty."""
-
-
-NAMES_WITHOUT_PICTURES = {"arms": "Controls", "demographics": "Patients"}
-"""Names of blocks on the page of texts alone."""
 
 
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
     """Return the blocks that the page of a run includes; without an answer of a model, published numbers come first."""
-    names = {"cases": capital(plural(2, case_noun(source.noun)))} | ({} if source.pictured else NAMES_WITHOUT_PICTURES)
+    names = {"cases": capital(plural(2, case_noun(source.noun)))}
     blocks = tuple(replace(block, name=names.get(block.id, block.name)) for block in BLOCKS if block.needs(source))
     if any(row["model"] != PRIOR for row in source.tables["leaderboard"]):
         return blocks
@@ -265,7 +283,7 @@ def folded(blocks: Iterable[Block], source: PageSource, sections: Mapping[str, s
     found = {}
     for block in blocks:
         html = sections[block.id]
-        rows = next((rows for name in block.tables if (rows := source.tables[name])), [])
+        rows = next((rows for name in block.shown if (rows := source.tables[name])), [])
         if block.id in NEVER_FOLDED:
             continue
         if rows and all(map(is_simulated, rows)):

@@ -22,7 +22,6 @@ from neuralmedbench.records.results import mark_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAMED = re.compile(r'(data-)?\belement="([a-z0-9-]+)"')
-INCLUDED = re.compile(r'{% include "(blocks/[^"]+)" %}')
 NOT_READ = re.compile(r"<(svg|script|template)\b.*?</\1>", flags=re.DOTALL)
 """Drawings and data: a number or a sentence stands in a table or in text."""
 NO_CONTENT = re.compile(r"\W*|none|unknown|not known|not recorded", flags=re.IGNORECASE)
@@ -38,39 +37,42 @@ Filled = Mapping[str, AbstractSet[str]]
 
 @cache
 def element_names(template: str) -> frozenset[str]:
-    """Return the names of the elements of a template and of those that it includes."""
+    """Return the names of the elements of a template."""
     text = (TEMPLATES / template).read_text(encoding="utf-8")
     names = set[str]()
     for attribute, name in NAMED.findall(text):
         # the macro for rates names the interval too
         names |= {name} if attribute else {name, f"{name}-interval"}
-    return frozenset(names).union(*(element_names(name) for name in INCLUDED.findall(text)))
+    return frozenset(names)
 
 
-def filled_elements(sections: Mapping[str, str]) -> Filled:
-    """Return the elements with content, as `block.element`, and of which benchmarks they are, of the HTML of blocks by id."""
-    found: dict[str, set[str]] = {}
-    for block, html in sections.items():
+def filled_elements(sections: Iterable[str]) -> Filled:
+    """Return the elements with content of the HTML of blocks, as `part.element`, and of which benchmarks they are."""
+    filled: dict[str, set[str]] = {}
+    for html in sections:
         parser = _ElementParser()
         parser.feed(NOT_READ.sub("", html))
         parser.close()
-        found |= {f"{block}.{name}": benchmarks for name, benchmarks in parser.filled.items()}
-    return found
+        filled |= parser.filled
+    return filled
 
 
 class _ElementParser(HTMLParser):
-    """Collects the elements that hold text, with the benchmark of the nearest `data-benchmark` around it or an empty name."""
+    """Collects the elements that hold text, with the part and the benchmark of the nearest tag around it that names one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.filled: dict[str, set[str]] = {}
-        self._open: list[tuple[str, str, str]] = []
+        self._open: list[tuple[str, str, str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            values = dict(attrs)
-            around = self._open[-1][2] if self._open else ""
-            self._open.append((tag, values.get("data-element") or "", values.get("data-benchmark") or around))
+        if tag in VOID:
+            return
+        values = dict(attrs)
+        _, _, part, benchmark = self._open[-1] if self._open else ("", "", "", "")
+        part = values.get("data-part") or part
+        element = f"{part}.{values['data-element']}" if values.get("data-element") else ""
+        self._open.append((tag, element, part, values.get("data-benchmark") or benchmark))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Skip a tag that closes itself: it holds no text."""
@@ -82,28 +84,28 @@ class _ElementParser(HTMLParser):
     def handle_data(self, data: str) -> None:
         text = data.strip()
         if self._open and not NO_CONTENT.fullmatch(text) and not mark_of({"text": text}):
-            benchmark = self._open[-1][2]
-            for _, name, _ in self._open:
+            benchmark = self._open[-1][3]
+            for _, name, _, _ in self._open:
                 if name:
                     self.filled.setdefault(name, set()).add(benchmark)
 
 
-def check_places(sheets: Mapping[str, Iterable[AnswerSheet]], blocks: Mapping[str, str]) -> None:
+def check_places(sheets: Mapping[str, Iterable[AnswerSheet]], parts: Mapping[str, AbstractSet[str]]) -> None:
     """Check that the page has every block and element that the answers name.
 
     Parameters
     ----------
     sheets : mapping of str to iterable of AnswerSheet
         Checklists and cards, by the folder or file of their answers.
-    blocks : mapping of str to str
-        Path of the template of every block, by its id.
+    parts : mapping of str to set of str
+        Names of the elements by block or part.
 
     Raises
     ------
     ConfigError
         If one is not there.
     """
-    known = {*blocks, *(f"{block}.{name}" for block, template in blocks.items() for name in element_names(template))}
+    known = {*parts, *(f"{part}.{name}" for part, names in parts.items() for name in names)}
     for source, forms in sheets.items():
         for form in forms:
             for item in form.items:

@@ -18,7 +18,7 @@ from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import GREY, groups
-from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure, is_simulated
+from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, PATIENT, PRIOR, by_measure, is_simulated
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -37,10 +37,11 @@ from neuralmedbench.records.words import (
     spaced,
     whole,
 )
-from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, folded, menu
+from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, PARTS, Block, blocks_of, folded, menu
 from neuralmedbench.report.cases import case_index, leave_out_cases, pack_bytes
-from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
+from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, element_names, filled_elements
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
+from neuralmedbench.report.topics import SHOWN_FROM, topic_elements, topic_table
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.form_warnings import FORM_LIMIT
 from neuralmedbench.tables.papers.shape import shapes
@@ -57,7 +58,7 @@ PACKED_ROWS = 200
 PACKED = re.compile("<!--packed-->(.*?)<!--/packed-->", flags=re.DOTALL)
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
-SCRIPTS = ("page.js", "models.js", "pictures.js", "cases.js", "reading.js")
+SCRIPTS = ("page.js", "models.js", "pictures.js", "cases.js", "numbers.js", "reading.js")
 SHAPES = {
     "o": "M6 1.5a4.5 4.5 0 1 0 .01 0z",
     "s": "M2 2h8v8H2z",
@@ -124,7 +125,7 @@ def render(source: PageSource) -> str:
     """
     check_places(
         {"config/checklists": source.checklists, **{f"config/cards/{name}.yaml": forms for name, forms in source.cards.items()}},
-        {block.id: block.template for block in BLOCKS},
+        {anchor: elements_of(block, anchor) for block in BLOCKS for anchor in block.anchors},
     )
     # inlined, because the page may load nothing
     style = inlined("page.css")
@@ -134,7 +135,7 @@ def render(source: PageSource) -> str:
     environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
     context = {
         "source": source,
-        "here": {block.id: block.name for block in blocks},
+        "here": {anchor: block.name for block in blocks for anchor in block.anchors},
         "tables": source.tables,
         "titles": source.titles | {name: title for name, title in source.models.items() if name == PRIOR},
         "looks": {name: shape_of(look) for name, look in looks(models).items()},
@@ -146,12 +147,18 @@ def render(source: PageSource) -> str:
     sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)
     sheets = [*source.checklists, *(form for forms in source.cards.values() for form in forms)]
     named = {name.partition(".")[0] for sheet in sheets for item in sheet.items for name in item.elements}
-    filled = filled_elements({block: html for block, html in sections.items() if block in named})
+    filled = filled_elements(sections[block.id] for block in blocks if block.id in sections and named & {*block.anchors})
     context["source"] = with_answers_on_page(source, filled)
     sections |= _sections(environment, [block for block in blocks if block.id in ANSWER_BLOCKS], context)
     context["folded"] = folded(blocks, source, sections)
     page = environment.get_template("page.html.j2")
     return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=policy(style, script))
+
+
+def elements_of(block: Block, anchor: str) -> frozenset[str]:
+    """Return the names of the elements of a block or part: those of its template, and the measures and slices of its topic."""
+    topic = block.parts.get(anchor)
+    return element_names(block.template) | (topic_elements(topic) if topic else frozenset())
 
 
 def with_answers_on_page(source: PageSource, filled: Filled) -> PageSource:
@@ -186,7 +193,7 @@ def templates(
         finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
-    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "FUNNEL_STEPS": FUNNEL_STEPS}
+    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "PARTS": PARTS, "SHOWN_FROM": SHOWN_FROM}
     environment.globals["FORM_LIMIT"] = FORM_LIMIT
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
     nouns = plural(2, noun)
@@ -202,6 +209,7 @@ def templates(
         "case_index": case_index,
         "shapes": shapes,
         "packed": _packed,
+        "topic_table": topic_table,
     }
     return environment
 

@@ -1,0 +1,131 @@
+"""Tables of the page drawn from the definitions of a topic's measures: one line for each model and group, one column for each measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from neuralmedbench.figures.table import Row
+from neuralmedbench.records.result_columns import MEASURES
+from neuralmedbench.records.words import spaced
+
+SHOWN_FROM = 10
+"""Patients from which a line is on the page; all lines are in the files. (Our rule.)"""
+
+SIDES = ("arm", "strategy", "source", "other", "other_arm", "other_strategy")
+"""Columns that tell apart lines of one model, beside the slice."""
+
+HEADS = {"arm": "Arm", "strategy": "Strategy", "source": "Source", "other": "Compared with", "other_arm": "Compared with", "other_strategy": "Compared with"}
+
+
+SLICES = frozenset({"age", "sex", "scanner", "field-strength", "family", "level", "sequence", "diagnosis", "class", "group"})
+"""Slices by which checklists point to lines."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure as a column: its heading, definition and unit; `shape` is `value`, `difference` or `count`."""
+
+    measure: str
+    title: str
+    text: str
+    unit: str
+    shape: str
+
+    @property
+    def element(self) -> str:
+        """Name by which checklists point to its cells."""
+        return self.measure.replace("_", "-").replace(".", "-")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: the model on a benchmark, what tells it apart from its other lines, and its rows by column."""
+
+    first: Row
+    names: tuple[str, ...]
+    cells: dict[Column, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TopicTable:
+    """The table of a topic; `few` counts the lines that are about fewer than `SHOWN_FROM` patients and are in the files alone."""
+
+    heads: tuple[str, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    few: int
+    several_benchmarks: bool
+
+
+def topic_elements(topic: str) -> frozenset[str]:
+    """Return the names by which checklists point to cells of a topic: its measures with their intervals, and its slices."""
+    measures = {name.replace("_", "-").replace(".", "-") for name in MEASURES[topic]}
+    return frozenset(measures | {f"{name}-interval" for name in measures} | SLICES)
+
+
+def shape_of(row: Row) -> str:
+    """Return what kind of number a row of a topic has; a hidden row has none and is a value."""
+    return "difference" if row["other_arm"] else "count" if row["count"] else "value"
+
+
+def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
+    """Return the table of a topic: its main measures, of the lines about enough patients.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of the topic, or a part of them.
+    topic : str
+        The topic, whose measures are declared in `MEASURES`.
+
+    Returns
+    -------
+    TopicTable
+        Lines in the order of the rows; empty if no row has a main measure.
+    """
+    main = {name: measure for name, measure in MEASURES[topic].items() if measure["main"]}
+    rows = [row for row in rows if row["measure"] in main]
+    sides = [side for side in SIDES if _tells_apart(rows, side)]
+    with_slice = _tells_apart(rows, "slice") or _tells_apart(rows, "value_of_slice")
+    lines: dict[tuple[str, ...], Line] = {}
+    for row in rows:
+        place = tuple(row[side] for side in sides)
+        names = (*((row["slice"], row["value_of_slice"]) if with_slice else ()), *place)
+        line = lines.setdefault((row["benchmark"], row["model"], *names), Line(row, _shown_names(row, sides, with_slice)))
+        line.cells[_column(row, main[row["measure"]])] = row
+    shown = [line for line in lines.values() if not _is_few(line)]
+    order = list(main)
+    columns = sorted(
+        {column for line in shown for column in line.cells},
+        key=lambda column: (order.index(column.measure), column.shape != "value"),
+    )
+    heads = (*(("Group",) if with_slice else ()), *(HEADS[side] for side in sides))
+    benchmarks = {line.first["benchmark"] for line in shown}
+    return TopicTable(heads, tuple(columns), tuple(shown), len(lines) - len(shown), len(benchmarks) > 1)
+
+
+def _tells_apart(rows: Iterable[Row], name: str) -> bool:
+    """Return True if two rows of one measure and shape of one model differ in a column."""
+    values: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        values.setdefault((row["benchmark"], row["model"], row["measure"], shape_of(row)), set()).add(row[name])
+    return any(len(different) > 1 for different in values.values())
+
+
+def _shown_names(row: Row, sides: Sequence[str], with_slice: bool) -> tuple[str, ...]:
+    group = ", ".join(spaced(part) for part in (row["slice"], row["value_of_slice"]) if part)
+    return (*((group,) if with_slice else ()), *(spaced(row[side]) for side in sides))
+
+
+def _column(row: Row, measure: dict[str, str | bool]) -> Column:
+    title, shape = str(measure["title"]), shape_of(row)
+    if shape == "difference" and measure["unit"] != "points":
+        title = f"{title}, difference"
+    return Column(row["measure"], title, str(measure["text"]), str(measure["unit"]), shape)
+
+
+def _is_few(line: Line) -> bool:
+    """Return True if all numbers of a line are about fewer than `SHOWN_FROM` patients, or hidden because of them."""
+    counts = [row["n_patients"] for row in line.cells.values() if row["n_patients"]]
+    return bool(counts) and all(not count.isdigit() or int(count) < SHOWN_FROM for count in counts)
