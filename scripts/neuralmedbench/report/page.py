@@ -55,6 +55,8 @@ SOFT_MEGABYTES = 10
 """A larger report gets a remark."""
 PACKED_ROWS = 200
 """A folded table of more rows is compressed until it is opened: 20 models have 10,000 rows in such tables."""
+MOST_LINES = 20
+"""Lines of a topic's table that are shown; a longer table is folded below its sentence."""
 PACKED = re.compile("<!--packed-->(.*?)<!--/packed-->", flags=re.DOTALL)
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
@@ -193,7 +195,7 @@ def templates(
         finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
-    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "PARTS": PARTS, "SHOWN_FROM": SHOWN_FROM}
+    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "PARTS": PARTS, "SHOWN_FROM": SHOWN_FROM, "MOST_LINES": MOST_LINES}
     environment.globals["FORM_LIMIT"] = FORM_LIMIT
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
     nouns = plural(2, noun)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from neuralmedbench.figures.table import Row
 from neuralmedbench.records.result_columns import MEASURES
-from neuralmedbench.records.words import spaced
+from neuralmedbench.records.words import capital, spaced
 
 SHOWN_FROM = 10
 """Patients from which a line is on the page; all lines are in the files. (Our rule.)"""
@@ -87,12 +88,13 @@ def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
     main = {name: measure for name, measure in MEASURES[topic].items() if measure["main"]}
     rows = [row for row in rows if row["measure"] in main]
     sides = [side for side in SIDES if _tells_apart(rows, side)]
-    with_slice = _tells_apart(rows, "slice") or _tells_apart(rows, "value_of_slice")
+    kinds = {row["slice"] for row in rows}
+    with_slice = len(kinds) > 1 or _tells_apart(rows, "value_of_slice")
     lines: dict[tuple[str, ...], Line] = {}
     for row in rows:
         place = tuple(row[side] for side in sides)
         names = (*((row["slice"], row["value_of_slice"]) if with_slice else ()), *place)
-        line = lines.setdefault((row["benchmark"], row["model"], *names), Line(row, _shown_names(row, sides, with_slice)))
+        line = lines.setdefault((row["benchmark"], row["model"], *names), Line(row, (*(_group_of(row, kinds) if with_slice else ()), *(spaced(name) for name in place))))
         line.cells[_column(row, main[row["measure"]])] = row
     shown = [line for line in lines.values() if not _is_few(line)]
     order = list(main)
@@ -100,7 +102,8 @@ def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
         {column for line in shown for column in line.cells},
         key=lambda column: (order.index(column.measure), column.shape != "value"),
     )
-    heads = (*(("Group",) if with_slice else ()), *(HEADS[side] for side in sides))
+    group = capital(spaced(*kinds)) if len(kinds) == 1 else "Group"
+    heads = (*((group,) if with_slice else ()), *(HEADS[side] for side in sides))
     benchmarks = {line.first["benchmark"] for line in shown}
     return TopicTable(heads, tuple(columns), tuple(shown), len(lines) - len(shown), len(benchmarks) > 1)
 
@@ -113,9 +116,10 @@ def _tells_apart(rows: Iterable[Row], name: str) -> bool:
     return any(len(different) > 1 for different in values.values())
 
 
-def _shown_names(row: Row, sides: Sequence[str], with_slice: bool) -> tuple[str, ...]:
-    group = ", ".join(spaced(part) for part in (row["slice"], row["value_of_slice"]) if part)
-    return (*((group,) if with_slice else ()), *(spaced(row[side]) for side in sides))
+def _group_of(row: Row, kinds: AbstractSet[str]) -> tuple[str]:
+    """Name the group of a row; the kind of group is in the head where there is one kind."""
+    parts = (row["value_of_slice"],) if len(kinds) == 1 else (row["slice"], row["value_of_slice"])
+    return (", ".join(spaced(part) for part in parts if part),)
 
 
 def _column(row: Row, measure: dict[str, str | bool]) -> Column:

@@ -56,6 +56,7 @@ from neuralmedbench.tables.pass_rules import definitions
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.takeaways import topic_takeaway
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
 # the order matters: `cost` reads the rows of `leaderboard`
@@ -202,8 +203,12 @@ def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
 
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
     """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
-    found = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
-    return {block: {"takeaway": one.takeaway, "n": one.n} for block, one in found.items()}
+    takeaways = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
+    for table in TABLES:
+        line = topic_takeaway(tables[table.name], table.measures) if table.is_topic else None
+        if line and table.name not in takeaways:
+            takeaways[table.name] = line
+    return {block: {"takeaway": line.takeaway, "n": line.n} for block, line in takeaways.items()}
 
 
 def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Cells]]:

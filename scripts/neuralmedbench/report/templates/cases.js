@@ -391,13 +391,6 @@ if (form) {
     if (event.key.length === 1 && !form.elements.shortcuts.checked) return;
     if (KEYS[event.key]() !== false) event.preventDefault();
   });
-  document.addEventListener("click", ({ target }) => {
-    const link = target.closest("#pairs a[data-pair]");
-    if (!link) return;
-    const [a, b] = link.closest("tr").dataset.model.split(" ");
-    address.set({ a, b, benchmark: form.elements.benchmark.length > 2 ? link.closest("tr").dataset.benchmark : "", pair: link.dataset.pair });
-    restoreChoices();
-  });
   const near = new IntersectionObserver((seen) => {
     for (const { target } of seen.filter((one) => one.isIntersecting)) {
       near.unobserve(target);

@@ -1,0 +1,94 @@
+"""The line above a topic on the page, made from the definitions of its measures: the range of each over the models, and its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from neuralmedbench.records.results import PRIOR
+from neuralmedbench.records.words import counted, decimal, percent, percent_with_span, points, points_span
+from neuralmedbench.tables.declare import Measure
+from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.words import Takeaway, largest
+
+FEWEST_PATIENTS = 8
+"""Patients from which a row is in a sentence. (Our rule.)"""
+
+MOST_MEASURES = 2
+"""Measures of a topic in its sentence."""
+
+
+def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaway | None:
+    """State the range of the first measures of a topic over the models; None for a topic without rows.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The visible rows of the topic.
+    measures : sequence of Measure
+        Its measures in the order of the page.
+
+    Returns
+    -------
+    Takeaway or None
+        No number is of fewer than `FEWEST_PATIENTS` patients.
+    """
+    if not rows:
+        return None
+    enough = [row for row in rows if row["model"] != PRIOR and _has_enough_patients(row)]
+    whole = [row for row in enough if not row.get("slice")] or enough
+    sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
+    if not sentences:
+        return Takeaway(f"No number is about {FEWEST_PATIENTS} patients or more.", largest(rows))
+    return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", largest(whole))
+
+
+def _has_enough_patients(row: Cells) -> bool:
+    number = row.get("n_patients")
+    return number is None or (isinstance(number, int) and number >= FEWEST_PATIENTS)
+
+
+def _range_of(measure: Measure, rows: Sequence[Cells]) -> str:
+    """Say between which values a measure lies over the rows; empty where none has it."""
+    of_measure = [row for row in rows if row["measure"] == measure.name]
+    differences = [row for row in of_measure if row.get("difference") is not None]
+    values = [row for row in of_measure if row.get("value") is not None]
+    shares = [row for row in of_measure if row.get("share") is not None]
+    if values:
+        return f"{measure.title}: {_span(measure.unit, values, 'value')}"
+    if differences:
+        return f"{measure.title}: {_span('points', differences, 'difference')}{_answers(differences)}"
+    if shares:
+        return f"{measure.title}: {_span('share', shares, 'share')}"
+    return ""
+
+
+def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
+    """Format one number with its interval, or the least and the largest of several."""
+    low, high = (pick(rows, key=lambda row: float(row[column])) for pick in (min, max))
+    models = len({row["model"] for row in rows})
+    if len(rows) == 1:
+        return _with_interval(unit, low, column)
+    form = {"share": percent, "points": points}.get(unit, decimal)
+    noun = " points" if unit == "points" else ""
+    return f"{form(low[column])} to {form(high[column])}{noun} over {counted(models, 'model')}"
+
+
+def _with_interval(unit: str, row: Cells, column: str) -> str:
+    value, low, high = row[column], row.get("low"), row.get("high")
+    if unit == "share":
+        return percent_with_span(value, low, high)
+    if unit == "points":
+        span = points_span(low, high)
+        return f"{points(value)} points{f' ({span})' if span else ''}"
+    return decimal(value) if low is None or high is None else f"{decimal(value)} ({decimal(low)} to {decimal(high)})"
+
+
+def _answers(rows: Sequence[Cells]) -> str:
+    """Count the differences whose interval excludes 0; where they are one family, those that are significant after correction."""
+    tested = [row for row in rows if row.get("family")]
+    if tested:
+        significant = sum(row["answer"] in ("better", "worse") for row in tested)
+        return f", {significant} of {len(tested)} significant"
+    known = [row for row in rows if row.get("low") is not None]
+    clear = sum(row["low"] > 0 or row["high"] < 0 for row in known)
+    return f", the interval excludes 0 in {clear} of {len(known)}" if known else ""
