@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score,
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
-from neuralmedbench.tables.declare import no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -142,13 +142,12 @@ def error_kinds() -> Iterator[ErrorKind]:
 
 
 def error_rows(study: Study) -> list[MeasureRow]:
-    """Shares of answers with an error, by source of labels (a grader, or a round of clinicians), and code, group or class of the paper.
+    """Errors in answers by who labelled them (`source`) and by code, group or class of the paper (`value_of_slice`).
 
-    `per_response` is the share of answers with such an error, `per_wrong` that of the answers that do not pass; an answer with several
-    raters counts as the share of them who marked it, and those of a round are weighted by the inverse of the probability of their draw.
-    `left_out` counts answers whose labels failed, `note` names the group of a code. `share_of_labels` (of all labels in wrong answers) and
-    `significant` (of the labels of such errors) are unweighted; their `note` has the number of labels. A missed lesion counts only over
-    items that show the lesion, a hallucinated finding only where the list of findings is complete.
+    An answer with several raters counts as the share of them who marked it. Answers of a round are weighted by the inverse of the probability
+    of their draw; shares of labels are not, and their `note` has the number of labels. `left_out` counts answers whose labels failed, `note`
+    names the group of a code. A missed lesion counts only over items that show the lesion, a hallucinated finding only where the list of
+    findings is complete.
     """
     return [
         row
@@ -221,4 +220,23 @@ def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"By {by}, {value_share(top)} of {answers} of {title} hold a {kind}, the commonest class.", n)
 
 
-TABLE = topic("errors", of_study(error_rows), labels=no_labels, takeaways={"errors": errors_takeaway})
+MEASURES = (
+    Measure("per_response", "All answers", "Answers with such an error, of all labelled answers."),
+    Measure(
+        "per_wrong",
+        "Wrong answers",
+        "Wrong answers with such an error, of all labelled wrong answers.",
+    ),
+    Measure(
+        "share_of_labels",
+        "Of the labels",
+        "Labels of this kind, of all labels in wrong answers.",
+    ),
+    Measure(
+        "significant",
+        "Significant",
+        "Labels of this kind that could change diagnosis or care, of all of this kind.",
+    ),
+)
+
+TABLE = topic("errors", of_study(error_rows), MEASURES, labels=no_labels, takeaways={"errors": errors_takeaway})

@@ -15,7 +15,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow
@@ -45,11 +45,10 @@ class _ModelDraws:
 
 
 def calibrated_rows(study: Study) -> list[MeasureRow]:
-    """Pass rates by grader (`source`, `score` first): `raw`, and corrected by clinicians or by simulated raters (`value_of_slice`).
+    """Pass rates by grader (`source`), and corrected by clinicians or simulated raters (`value_of_slice`).
 
-    Of a corrected rate `n_answers` and `n_patients` count the rated answers and their patients, `left_out` those that nobody could judge;
-    where there are such, `if_unjudged_failed` and `if_unjudged_passed` are the rate if all of them had. `raters` counts the raters. There are
-    no rows for benchmarks without open answers, and none for readers: they answer a sample of the items, so their rate is not known.
+    Of a corrected rate `n_answers` and `n_patients` count the rated answers and their patients, `left_out` those that nobody could judge.
+    There are no rows for benchmarks without open answers, and none for readers: they answer a sample of the items, so their rate is not known.
     """
     rows = list[MeasureRow]()
     # a round may draw from several benchmarks, so probabilities are over all of them
@@ -202,4 +201,28 @@ def accuracy_of_score(study: Study) -> GraderAccuracy | None:
     return GraderAccuracy(passes, fails, known.source)
 
 
-TABLE = topic("calibrated", of_study(calibrated_rows), labels=no_labels)
+MEASURES = (
+    Measure(
+        "raw",
+        "By the grader",
+        "Answers that pass by the grader (`source`), of all expected answers.",
+    ),
+    Measure(
+        CALIBRATED,
+        "Calibrated",
+        "The same rate, corrected by raters who judged a sample of the answers.",
+    ),
+    Measure(
+        "if_unjudged_failed",
+        "If unjudged failed",
+        "The corrected rate if every answer that nobody could judge had failed.",
+    ),
+    Measure(
+        "if_unjudged_passed",
+        "If unjudged passed",
+        "The corrected rate if every answer that nobody could judge had passed.",
+    ),
+    Measure("raters", "Raters", "Raters whose judgements correct the rate.", "number"),
+)
+
+TABLE = topic("calibrated", of_study(calibrated_rows), MEASURES, labels=no_labels)

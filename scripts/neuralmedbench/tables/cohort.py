@@ -12,7 +12,7 @@ from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
-from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, of_study, topic
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
@@ -231,7 +231,7 @@ def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
 
 
 def cohort_rows(study: Study) -> list[CountRow]:
-    """Count items, and their patients, by level, family, diagnosis, sequence, age, sex, scanner and field strength; of no model."""
+    """Items and patients by level, family, diagnosis, sequence, age, sex, scanner and field strength."""
     rows = []
     for benchmark in study.benchmarks.values():
         groups: dict[str, dict[str, list[Item]]] = {}
@@ -333,9 +333,12 @@ CASES = Table(
     takeaways={"cases": cases_takeaway},
 )
 
+MEASURES = (Measure("items", "Items", "Items with this value, of all items.", "number"),)
+
 COHORT = topic(
     "cohort",
     of_study(cohort_rows),
+    MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])],
     takeaways={"cohort": cohort_takeaway, "demographics": demographics_takeaway},
 )

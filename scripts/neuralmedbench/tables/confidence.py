@@ -19,7 +19,7 @@ from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.scores import elect_sample
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
@@ -153,25 +153,24 @@ def _reason(row: Score) -> str:
     return "unparsable" if row.parse_status == ParseStatus.FAILED else UNSTATED
 
 
-MEASURES: Mapping[str, Callable[[Floats, Floats, ByPatient], Interval]] = {
+ESTIMATES: Mapping[str, Callable[[Floats, Floats, ByPatient], Interval]] = {
     "mean_confidence": lambda value, right, by: rate_interval(value, by),
     SHARE_RIGHT: lambda value, right, by: rate_interval(right, by),
     OVERCONFIDENCE: overconfidence,
     "brier": lambda value, right, by: rate_interval((value - right) ** 2, by),
     "auroc": auroc_interval,
 }
-"""Measures of answers that have a confidence: mean confidence, share right, the first minus the second, Brier score, area under the ROC curve."""
+"""How each measure of answers that have a confidence is estimated."""
 
-OF_BINS, OF_LEVELS = tuple(MEASURES)[:2], tuple(MEASURES)[:3]
+OF_BINS, OF_LEVELS = tuple(ESTIMATES)[:2], tuple(ESTIMATES)[:3]
 """Measures of bins, and of degraded pictures."""
 
 
 def confidence_rows(study: Study) -> list[Row]:
-    """Measure the confidences of every model under every arm, by `source`, strategy direct.
+    """Confidence of answers, by where it comes from (`source`), and whether it follows the truth.
 
-    `MEASURES` over the answers that have a confidence; the answers that have none by `REASONS`, and those that are missing. Of the arm
-    full, also bins of about equally many answers (`bin`), and the share right among the surest part of all answers (`coverage`), with an
-    interval at `FIXED`. Of other arms, how much more overconfident a model is than under full, on the items with a confidence under both.
+    Of the full request, also bins of about equally many answers (`bin`), and the share right among the surest part of all answers
+    (`coverage`), with an interval at `FIXED`. Contrasts of other arms are on the items with a confidence under both.
     """
     return [row for made in ModelRows.of_models("confidence", study) for row in _rows(made)]
 
@@ -198,14 +197,14 @@ def _rows(made: ModelRows) -> Iterator[Row]:
                 yield shift_row(made, *sides, slice=SOURCE, value_of_slice=str(answers.source))
 
 
-def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = MEASURES, **cells: Any) -> Iterator[MeasureRow]:
+def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = ESTIMATES, **cells: Any) -> Iterator[MeasureRow]:
     """Yield measures of answers that have a confidence; none where there is none."""
     by, items = made.by(known.arm).at(known.places), _items(made, known)
     cells = {"arm": known.arm, "source": str(known.source), "n_answers": len(known.value), **cells}
     # one request: nothing says how far another draw would lie
     single = by.clusters == 1 and made.key(known.arm) in made.outcomes.requests
     for name in measures if len(known.value) else ():
-        interval = MEASURES[name](known.value, known.right, by)
+        interval = ESTIMATES[name](known.value, known.right, by)
         yield made.interval(name, Interval(interval.value) if single else interval, items, **cells)
 
 
@@ -330,6 +329,93 @@ def _bin_of(row: Cells) -> object:
     return tuple(row[name] for name in ("benchmark", "model", "source", "measure")) if row["slice"] == BIN else None
 
 
+MEASURES = (
+    Measure("mean_confidence", "Mean confidence", "Mean confidence of the answers that have one."),
+    Measure(
+        SHARE_RIGHT,
+        "Right",
+        ("Answers that pass, of those with a confidence; by `coverage`, of the surest part of all answers."),
+    ),
+    Measure(
+        OVERCONFIDENCE,
+        "Too sure by",
+        "Mean confidence minus share right; as a contrast, the arm minus the full request.",
+        "points",
+    ),
+    Measure(
+        "brier",
+        "Brier score",
+        "Mean squared distance of the confidence from 1 for a right answer and 0 for a wrong one.",
+        "number",
+    ),
+    Measure(
+        "auroc",
+        "Separates",
+        "Chance that a right answer has a higher confidence than a wrong one; ties count by half.",
+        "number",
+    ),
+    Measure(
+        "ece",
+        "Calibration error",
+        ("Mean distance of confidence from share right over 15 bins of equal width, weighted by answers."),
+        "number",
+        main=False,
+    ),
+    Measure(
+        "ece_pessimistic",
+        "Pessimistic calibration error",
+        "Calibration error with each answer without a confidence as a wrong one of confidence 1.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "refused",
+        "Refused",
+        "Answers without a confidence because they were refused.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "truncated",
+        "Truncated",
+        "Answers without a confidence because they were cut off.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "abstained",
+        "Abstained",
+        "Answers without a confidence because they say that no diagnosis can be named.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "unparsable",
+        "Unread",
+        "Answers without a confidence because they could not be read.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        UNSTATED,
+        "None stated",
+        "Answers that were read and have no confidence.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "missing",
+        "Missing",
+        "Answers that are absent or not graded, of those expected.",
+        "number",
+        main=False,
+    ),
+)
+
 TABLE = topic(
-    "confidence", of_study(confidence_rows), group=_bin_of, takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway}
+    "confidence",
+    of_study(confidence_rows),
+    MEASURES,
+    group=_bin_of,
+    takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway},
 )

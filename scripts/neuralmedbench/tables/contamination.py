@@ -12,7 +12,7 @@ from neuralmedbench.estimates.contrasts import Difference, paired_difference, sq
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
@@ -50,9 +50,9 @@ Row = MeasureRow | ContrastRow
 
 
 def contamination_rows(study: Study) -> list[Row]:
-    """Compare items before and after a cut-off (`value_of_slice`); models that are neither readers nor built-in references.
+    """Items from before and after the end of a model's training data (`value_of_slice`), as a sign that it knew them.
 
-    Each metric has its rate on both sides, and the difference, before minus after: of different patients, or the reason why there is none.
+    Models that are neither readers nor built-in references. Where nothing is compared, `note` has the reason.
     """
     models = ModelRows.of_models("contamination", study)
     return [
@@ -164,4 +164,17 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(filter(None, (text, others, "Newer cases may only be harder."))), size)
 
 
-TABLE = topic("contamination", of_study(contamination_rows), takeaways={"contamination": contamination_takeaway})
+MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        ("Answers that pass before and after the cut-off, patients alike; as a contrast, before minus after."),
+    ),
+    Measure(
+        "rubric",
+        "Rubric",
+        ("Points of the rubric before and after the cut-off, patients alike; as a contrast, before minus after."),
+    ),
+)
+
+TABLE = topic("contamination", of_study(contamination_rows), MEASURES, takeaways={"contamination": contamination_takeaway})

@@ -15,7 +15,7 @@ from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, pat
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS, by_measure
 from neuralmedbench.records.words import all_of, capital, counted, points
-from neuralmedbench.tables.declare import SCORED, grouped_by, of_study, topic
+from neuralmedbench.tables.declare import SCORED, Measure, Results, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
@@ -91,7 +91,7 @@ UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
 
 
 def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[ContrastRow]:
-    """Compare pass@1 of each arm with that of full, strategy direct, on the items that both ask."""
+    """Arms against the full request: pass@1 without a part of it, or with another one."""
     rows = []
     for benchmark in study.benchmarks.values():
         outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
@@ -183,11 +183,51 @@ def pairs_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text if differ < len(tested) else f"{all_differ} after correction.", largest(rows))
 
 
-ARMS = topic("arms", of_study(arm_rows, corrected_family), takeaways={"arms": arms_takeaway})
+def pairs_of_run(results: Results) -> list[Row]:
+    """Models against each other, every two on the same items."""
+    return pair_rows(results.study, results.once(model_pairs, corrected_family))
 
-PAIRS = topic(
-    "pairs", lambda results: pair_rows(results.study, results.once(model_pairs, corrected_family)), takeaways={"pairs": pairs_takeaway}
+
+ARM_MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "Arm minus full",
+        ("pass@1 under the arm minus pass@1 under the full request, on the same items; patients count alike."),
+        "points",
+    ),
 )
+
+ARMS = topic("arms", of_study(arm_rows, corrected_family), ARM_MEASURES, takeaways={"arms": arms_takeaway})
+
+PAIR_MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "First minus second",
+        "pass@1 of `model` minus pass@1 of `other`, on the same items; patients count alike.",
+        "points",
+    ),
+    Measure(
+        "first_alone",
+        "First alone",
+        "Items that the first model passes in most of its answers and the second does not.",
+        "number",
+    ),
+    Measure(
+        "second_alone",
+        "Second alone",
+        "Items that the second model passes in most of its answers and the first does not.",
+        "number",
+    ),
+    Measure(
+        "needed",
+        "Patients needed",
+        "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
+        "number",
+        main=False,
+    ),
+)
+
+PAIRS = topic("pairs", pairs_of_run, PAIR_MEASURES, takeaways={"pairs": pairs_takeaway})
 
 
 SLICES = ("family", "level")
@@ -198,10 +238,10 @@ PASS1_DIFFERENCE = "pass1_difference"
 
 
 def reader_rows(study: Study) -> list[Row]:
-    """Compare each reader with each other model (readers too), on the items that both answered without a missing sample.
+    """Clinicians against models, and against each other, on the items that both answered.
 
-    On all items, then on each family and level: pass@1 of both, patients alike, reader minus model, and the median seconds of the reader for
-    an answer. Strata of a round are drawn with different probabilities, so a rate here is that of the items shown, not of the benchmark.
+    On all items, then on each family and level. Strata of a round are drawn with different probabilities, so a rate here is that of the items
+    shown, not of the benchmark.
     """
     return [row for made in ModelRows.of_models("readers", study) if made.model in study.readers for row in _reader_rows(made)]
 
@@ -251,9 +291,30 @@ def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, f"{counted(len({row['model'] for row in rows}), 'reader')}, up to {size_of(row)}")
 
 
+READER_MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        ("Answers of `model` that pass, on the items that `other` answered too; patients count alike."),
+    ),
+    Measure(
+        PASS1_DIFFERENCE,
+        "Reader minus other",
+        "pass@1 of the reader minus pass@1 of `other`, on the same items.",
+        "points",
+    ),
+    Measure(
+        "seconds_median",
+        "Seconds, median",
+        "Median time of the reader for an answer, all its turns together.",
+        "number",
+    ),
+)
+
 READERS = topic(
     "readers",
     of_study(reader_rows),
+    READER_MEASURES,
     labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
     group=grouped_by("benchmark model other measure slice", "slice", ("",)),
     takeaways={"readers": readers_takeaway},

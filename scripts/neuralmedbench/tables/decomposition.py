@@ -14,7 +14,7 @@ from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS, by_measure
 from neuralmedbench.records.words import counted, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.declare import arm_labels, of_study, side_labels, topic
+from neuralmedbench.tables.declare import Measure, arm_labels, of_study, side_labels, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import Study
@@ -40,11 +40,7 @@ SHARE, BEYOND_GRADER = "share", "share_beyond_grader"
 
 
 def decomposition_rows(study: Study) -> list[Row]:
-    """Compare pass@1 with and without the findings, over the items that are answered under both arms.
-
-    `repaired` and `made` are errors per answer that the findings remove and add, `share` is their difference as a share of the errors
-    (`share_of_errors`), and `share_beyond_grader` its range over the range of the grader's errors.
-    """
+    """Perception or reasoning: the change of pass@1 when the findings are given in words."""
     accuracy = accuracy_of_score(study)
     models = ModelRows.of_models("decomposition", study)
     return [row for made in models if made.key(TOLD) in made.outcomes.counts for row in _rows(made, accuracy)]
@@ -179,10 +175,50 @@ def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(stated) or "No item was asked with its findings disclosed.", largest(rows))
 
 
+MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        ("Answers that pass under the arm, patients alike, on items answered with and without the findings."),
+    ),
+    Measure(
+        GAIN,
+        "Findings minus none",
+        "pass@1 with the findings minus pass@1 under the full request.",
+        "points",
+    ),
+    Measure(
+        EFFECT,
+        "True minus another's",
+        "pass@1 with the patient's findings minus pass@1 with another patient's.",
+        "points",
+    ),
+    Measure(
+        BEYOND,
+        "Beyond findings alone",
+        ("pass@1 with the findings minus pass@1 with the findings alone, without pictures and history."),
+        "points",
+        main=False,
+    ),
+    Measure("repaired", "Errors removed", "Errors per answer that the findings remove."),
+    Measure("made", "Errors added", "Errors per answer that the findings add."),
+    Measure(
+        SHARE,
+        "Share of errors repaired",
+        ("The gain as a share of the errors under the full request, where all three differences are above 0."),
+    ),
+    Measure(
+        BEYOND_GRADER,
+        "Beyond grader's errors",
+        "Smallest and largest share repaired that the grader's own errors allow.",
+    ),
+)
+
 # every row is of the items that are asked with the findings
 TABLE = topic(
     "decomposition",
     of_study(decomposition_rows),
+    MEASURES,
     labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
     takeaways={"perception": perception_takeaway},
 )

@@ -10,8 +10,8 @@ import numpy as np
 
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.confidence import OF_LEVELS, measure_rows, shift_row, stated_confidences
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.confidence import OF_LEVELS, OVERCONFIDENCE, SHARE_RIGHT, measure_rows, shift_row, stated_confidences
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -22,10 +22,10 @@ Row = MeasureRow | ContrastRow
 
 
 def degradation_rows(study: Study) -> list[Row]:
-    """Measure every artefact (`slice`) by level (`value_of_slice`, level 0 is the arm full), strategy direct.
+    """Answers to degraded pictures, by artefact (`slice`) and level (`value_of_slice`; level 0 is the full request).
 
-    pass@1, and mean stated confidence minus share right (`overconfidence`). All levels of an artefact are over the same items: those without
-    a missing answer at any of them, and for the confidence those of which every level has one. Differences are to level 0.
+    All levels of an artefact are over the same items: those without a missing answer at any of them, and for the confidence those of which
+    every level has one.
     """
     return [row for benchmark in study.benchmarks.values() for row in _rows(study, benchmark)]
 
@@ -77,4 +77,25 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(exploratory(study, "Against the pictures as they are", highest.values()), n)
 
 
-TABLE = topic("degradation", of_study(degradation_rows), takeaways={"degraded": takeaway})
+MEASURES = (
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        "Answers that pass at this level, patients alike; as a contrast, this level minus level 0.",
+    ),
+    Measure("mean_confidence", "Mean confidence", "Mean confidence that the answers state."),
+    Measure(
+        SHARE_RIGHT,
+        "Right",
+        "Answers that pass, on the items with a stated confidence at every level.",
+        main=False,
+    ),
+    Measure(
+        OVERCONFIDENCE,
+        "Too sure by",
+        "Mean stated confidence minus share right; as a contrast, this level minus level 0.",
+        "points",
+    ),
+)
+
+TABLE = topic("degradation", of_study(degradation_rows), MEASURES, takeaways={"degraded": takeaway})

@@ -10,7 +10,7 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -43,11 +43,10 @@ PASSES, LOST, UNREAD = "pass1", "credit_lost", "places_unread"
 
 
 def evidence_rows(study: Study) -> list[MeasureRow]:
-    """Measures by kind of evidence, under the arm full and arms that show the same in another layout; strategy direct.
+    """Right diagnoses that count only with the right side, region, picture or box (`value_of_slice`).
 
     All are over the same items: those with a ranked differential for which the reference knows every kind of evidence that the answer form
-    asks for and that it knows of any item. `plain` is pass@1; the others count an answer only if the evidence is right too, `all` only if
-    all of it is. What an answer does not state, or states in a way that cannot be read, is wrong.
+    asks for and that it knows of any item. What an answer does not state, or states in a way that cannot be read, is wrong.
     """
     return [
         row
@@ -138,4 +137,14 @@ def evidence_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway("No ranked model answered such an item." if tables[EVIDENCE] else nothing, largest(tables[EVIDENCE]))
 
 
-TABLE = topic(EVIDENCE, of_study(evidence_rows), labels=lambda row: [(KNOWN, "")], takeaways={EVIDENCE: evidence_takeaway})
+MEASURES = (
+    Measure(
+        PASSES,
+        "Right with evidence",
+        ("Answers that pass with the right evidence (`value_of_slice`), of all answers; `plain` asks for none."),
+    ),
+    Measure(LOST, "Credit lost", "Answers that pass without the right evidence, of all answers."),
+    Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),
+)
+
+TABLE = topic(EVIDENCE, of_study(evidence_rows), MEASURES, labels=lambda row: [(KNOWN, "")], takeaways={EVIDENCE: evidence_takeaway})

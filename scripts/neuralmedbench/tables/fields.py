@@ -14,7 +14,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows, ends_of
@@ -55,13 +55,9 @@ def references_of(gold: Gold) -> dict[str, FieldReference]:
 
 
 def field_rows(study: Study) -> list[MeasureRow]:
-    """Measure every field (`value_of_slice`) of the structured answers; arm full, strategy direct.
+    """Structured answers, field by field (`value_of_slice`).
 
-    `accuracy` is over all answers that are not missing: an abstention is not right, nor is a value that could not be read; a field whose rule
-    only describes has none. `mean_share` is the mean agreement of fields whose rule has degrees (boxes: intersection over union), and
-    `share_from_0_3` to `share_from_0_7` the share of boxes that reach this much. `coverage` is the share of the answers that name a label or
-    a readable value, and `selective_accuracy` the share of right ones among those. `abstained` is the share of the answers that abstain,
-    `out_of_vocabulary` that of the named labels which the item does not list.
+    A value that could not be read is not right; a field whose rule only describes has no `accuracy`.
     """
     return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
 
@@ -141,6 +137,63 @@ def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"No {'ranked ' if rows else ''}model of this run gave structured answers.", largest(rows))
 
 
+MEASURES = (
+    Measure(
+        "accuracy",
+        "Right",
+        "Answers that are right in the field, of all that came; an abstention is not right.",
+    ),
+    Measure(
+        "mean_share",
+        "Agreement",
+        "Mean agreement with the reference, in fields whose rule has degrees.",
+    ),
+    Measure(
+        "macro_f1",
+        "Macro F1",
+        "Mean F1 over the labels that occur in the reference.",
+        "number",
+    ),
+    Measure(
+        "coverage",
+        "Coverage",
+        "Answers that name a label or a readable value, of all that came.",
+    ),
+    Measure(
+        "selective_accuracy",
+        "Right where answered",
+        "Right answers, of those that name a label or a readable value.",
+    ),
+    Measure("abstained", "Abstained", "Answers that abstain in the field, of all that came."),
+    Measure(
+        "out_of_vocabulary",
+        "No label of field",
+        "Named labels that the item does not list, of all named labels.",
+    ),
+    Measure(
+        "share_from_0_3",
+        "Overlap of 0.3",
+        "Boxes whose intersection over union with the reference is at least 0.3, of all boxes.",
+        main=False,
+    ),
+    Measure(
+        "share_from_0_5",
+        "Overlap of 0.5",
+        "Boxes whose intersection over union with the reference is at least 0.5, of all boxes.",
+        main=False,
+    ),
+    Measure(
+        "share_from_0_7",
+        "Overlap of 0.7",
+        "Boxes whose intersection over union with the reference is at least 0.7, of all boxes.",
+        main=False,
+    ),
+)
+
 FIELD_ACCURACY = topic(
-    "fields", of_study(field_rows), labels=lambda row: [(f"field {row['value_of_slice']}", "")], takeaways={"fields": fields_takeaway}
+    "fields",
+    of_study(field_rows),
+    MEASURES,
+    labels=lambda row: [(f"field {row['value_of_slice']}", "")],
+    takeaways={"fields": fields_takeaway},
 )

@@ -14,7 +14,7 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, CountRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -26,11 +26,9 @@ SAMPLES_PER_ITEM = "samples_per_item"
 
 
 def sample_rows(study: Study) -> list[CountRow]:
-    """Count items by the samples that came, under every arm and strategy, over items that have a reference.
+    """Completeness of the samples of an item, and whether they differ.
 
-    `complete` items have all expected samples, `partial` ones some, `without` none; refused, truncated and unreadable samples are present.
-    `same_text` counts those of the items with several samples whose texts are identical word for word: where most are at a temperature
-    above 0, pass@5 adds nothing to pass@1. `slice` has the largest number of samples expected of one item.
+    Over items that have a reference; refused, truncated and unreadable samples came. `slice` has the largest number expected of one item.
     """
     return [row for benchmark in study.benchmarks.values() for row in _sample_rows(study, benchmark)]
 
@@ -55,17 +53,26 @@ def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
         yield made.count("same_text", sum(len(texts) == 1 for texts in repeated), len(repeated), **cells)
 
 
-SAMPLES = topic("samples", of_study(sample_rows))
+SAMPLE_MEASURES = (
+    Measure("complete", "With all", "Items of which every expected sample came.", "number"),
+    Measure("partial", "With some", "Items of which some of the expected samples came.", "number"),
+    Measure("without", "With none", "Items of which no sample came.", "number"),
+    Measure(
+        "same_text",
+        "All the same",
+        "Items whose samples are the same word for word, of those with several.",
+    ),
+)
+
+SAMPLES = topic("samples", of_study(sample_rows), SAMPLE_MEASURES)
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
 def validity_rows(study: Study) -> list[CountRow]:
-    """Count answers by their form, by runner; arm full, strategy direct.
+    """Form of the answers, by runner: how many can be used, and where the others stop.
 
-    `answered` is of the expected answers; every other step is of the answers that are present, refused and truncated ones included.
-    `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another option)
-    add up to all of them; `thoughts_alone` is the part of `parse_failed` that never came to an answer, where there is any. Structured
-    answers also have the steps of `form.STEPS`, each of which counts only answers that pass the steps before it.
+    The four `parse_...` add up to the answers that came, refused and truncated ones included; `thoughts_alone` is part of `parse_failed`.
+    Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the steps before it.
     """
     rows = []
     for benchmark in study.benchmarks.values():
@@ -121,9 +128,49 @@ def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
 
 
+FORM_MEASURES = (
+    Measure("answered", "Came", "Answers that came, of all expected."),
+    Measure("parse_strict", "As asked", "Answers in the requested form, of those that came."),
+    Measure("parse_repaired", "Mended", "Answers read in another usual form, of those that came."),
+    Measure(
+        "parse_contradicted",
+        "Letter contradicts words",
+        "Choices whose letter stands before the words of another option, of those that came.",
+    ),
+    Measure("parse_failed", "Unreadable", "Answers that could not be read, of those that came."),
+    Measure(
+        "required_fields",
+        "All fields",
+        "Structured answers that are an object with every field, of those that came.",
+    ),
+    Measure(
+        "enums",
+        "Labels of list",
+        "Structured answers of which, besides, each value is a listed label or can be read.",
+    ),
+    Measure(
+        "consistency",
+        "Consistent",
+        "Structured answers whose fields, besides, fit each other.",
+    ),
+    Measure(
+        "parse",
+        "An object",
+        "Structured answers that are an object, of those that came.",
+        main=False,
+    ),
+    Measure(
+        "thoughts_alone",
+        "Thoughts alone",
+        "Answers with thoughts and nothing after them, of those that came.",
+        main=False,
+    ),
+)
+
 VALIDITY = topic(
     "validity",
     of_study(validity_rows),
+    FORM_MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])],
     takeaways={"form": validity_takeaway},
 )

@@ -15,7 +15,7 @@ from neuralmedbench.records.results import is_simulated
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.clinicians.opinions import RATERS, Opinions, grades_of, opinions_of
-from neuralmedbench.tables.declare import no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -99,7 +99,7 @@ class _Judge:
 
 
 def trust_rows(study: Study) -> list[MeasureRow]:
-    """Agreement of each judge (`source`) with clinicians, or with simulated raters (`value_of_slice`), by level (`slice`).
+    """Agreement of each judge (`source`) with clinicians or simulated raters (`value_of_slice`), by level (`slice`).
 
     `response`: single answers of all models (without a model), then of each; `item` and `model`: means. Every rated answer has the same
     weight: the numbers are about these answers, not weighted for their draw. `note` counts the models of a mean over models, and says of a
@@ -245,4 +245,43 @@ def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = topic("grader_vs_clinician", of_study(trust_rows), labels=no_labels, takeaways={"trust": trust_takeaway})
+MEASURES = (
+    Measure(
+        "pearson",
+        "Pearson r",
+        "Pearson's correlation of the judge's values with those of one clinician.",
+        "number",
+    ),
+    Measure(
+        "spearman",
+        "Spearman",
+        "Spearman's rank correlation of the judge's values with those of one clinician.",
+        "number",
+    ),
+    Measure(
+        "icc",
+        "ICC(2,1)",
+        "Agreement of the judge's values with those of one clinician: intraclass correlation.",
+        "number",
+    ),
+    Measure(
+        "kappa",
+        "Kappa, quadratic",
+        "Agreement with one clinician beyond chance, with quadratic weights.",
+        "number",
+    ),
+    Measure(
+        "auc",
+        "AUC, pass",
+        "Chance that an answer which the clinician passes has a higher value than another one.",
+        "number",
+    ),
+    Measure(
+        "bias",
+        "Kinder by",
+        "Mean value of the judge minus mean value of the clinician.",
+        "points",
+    ),
+)
+
+TABLE = topic("grader_vs_clinician", of_study(trust_rows), MEASURES, labels=no_labels, takeaways={"trust": trust_takeaway})

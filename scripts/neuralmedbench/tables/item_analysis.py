@@ -17,7 +17,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import SCORED, Suppression, Table, of_study, topic
+from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
@@ -186,7 +186,7 @@ CHANGED, NEEDED = "changed", "needed"
 
 
 def plan_rows(study: Study) -> list[MeasureRow]:
-    """Measure each benchmark, family, and level of a family: the patients that a difference of the margin needs; of no model."""
+    """Patients that each part of a benchmark needs to show a difference of the margin."""
     return [row for benchmark in study.benchmarks.values() for row in _plan_of(study, benchmark)]
 
 
@@ -291,4 +291,18 @@ ITEMS = Table(
     takeaways={"items": items_takeaway},
 )
 
-PLAN = topic("plan", of_study(plan_rows), labels=plan_labels)
+MEASURES = (
+    Measure(
+        CHANGED,
+        "Differ between models",
+        "Patients on whom the two models of the median pair differ, of all patients.",
+    ),
+    Measure(
+        NEEDED,
+        "Patients needed",
+        "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
+        "number",
+    ),
+)
+
+PLAN = topic("plan", of_study(plan_rows), MEASURES, labels=plan_labels)

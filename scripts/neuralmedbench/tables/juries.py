@@ -15,7 +15,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import decimal, percent
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
-from neuralmedbench.tables.declare import no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -29,12 +29,9 @@ Votes = dict[str, float]
 
 
 def jury_rows(study: Study) -> list[MeasureRow]:
-    """Votes of juries (`source`) by criterion, whole and without each member, over answers under the arm full and the strategy direct.
+    """Votes of juries (`source`) by criterion, whole and without each member.
 
-    All criteria of rubrics are one. `mean` is that of the verdicts, for an error the share of answers with it; `left_out` counts answers
-    without a verdict. `alpha` is Krippendorff's (ordinal, over answers with two votes), `unanimous` the share of answers with equal votes,
-    `spread` the mean of highest minus lowest vote, `voted` the mean number of votes; `changed` is the share with another verdict without
-    the member, over answers with a verdict either way. `note` has the rule and the number of members.
+    All criteria of rubrics are one. `left_out` counts answers without a verdict, `note` has the rule and the number of members.
     """
     return [
         row
@@ -133,4 +130,22 @@ def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = topic("juries", of_study(jury_rows), labels=no_labels, takeaways={"juries": juries_takeaway})
+MEASURES = (
+    Measure("mean", "Mean", "Mean verdict; of an error, the answers that have it."),
+    Measure("voted", "Voted", "Votes on an answer, on average.", "number"),
+    Measure(
+        "alpha",
+        "Alpha",
+        "Krippendorff's ordinal alpha of the members, over answers with two votes or more.",
+        "number",
+    ),
+    Measure("unanimous", "Unanimous", "Answers with equal votes, of those with a verdict."),
+    Measure("spread", "Spread", "Highest minus lowest vote on an answer, on average.", "number"),
+    Measure(
+        "changed",
+        "Decided otherwise",
+        "Answers with another verdict without the member, of those with a verdict either way.",
+    ),
+)
+
+TABLE = topic("juries", of_study(jury_rows), MEASURES, labels=no_labels, takeaways={"juries": juries_takeaway})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from neuralmedbench.records.items import Item
-from neuralmedbench.tables.declare import ALL, no_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, no_labels, of_study, topic
 from neuralmedbench.tables.reasoning import Values
 from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
@@ -44,7 +44,7 @@ class Climb(NamedTuple):
 
 
 def ladder_rows(study: Study) -> list[MeasureRow]:
-    """Measures of structured items that are asked in stages, by stage (`value_of_slice`); arm full, strategy direct.
+    """Questions in stages, by stage (`value_of_slice`): each counts only if those before it are right.
 
     A stage is right if all values that it asks for are right. All stages are asked whatever the answers are, so that no prompt depends on a
     reference; that later ones do not count is decided here. A missing answer does not count. `slice` is the ladder or its retry.
@@ -100,4 +100,24 @@ def _measures(climbs: Sequence[Climb], first: Sequence[Climb]) -> Iterator[tuple
         yield ALL, RESCUED, [(climb.place, climb.complete) for climb in rescued]
 
 
-TABLE = topic("ladder", of_study(ladder_rows), labels=no_labels)
+MEASURES = (
+    Measure(CLIMBED, "Right up to here", "Answers with this stage and all before it right."),
+    Measure(
+        IF_REACHED,
+        "Right, if reached",
+        "Answers with this stage right, of those with all stages before it right.",
+    ),
+    Measure(ALONE, "Right by itself", "Answers with this stage right, whatever came before."),
+    Measure(
+        DEPTH,
+        "Stages climbed",
+        "Stages before the first wrong one, as a share of the stages of the item.",
+    ),
+    Measure(
+        RESCUED,
+        "Rescued by retry",
+        "Answers whose whole retry is right, of those that did not climb the whole ladder.",
+    ),
+)
+
+TABLE = topic("ladder", of_study(ladder_rows), MEASURES, labels=no_labels)

@@ -16,7 +16,7 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -38,10 +38,7 @@ Row = MeasureRow | ContrastRow
 
 
 def pressure_rows(study: Study) -> list[Row]:
-    """Measure models under the arms of pressure, order and wording; strategy direct.
-
-    `place` has the share of answers at each place of the options (`value_of_slice`, a letter), over as many orders as there are options.
-    """
+    """Answers under suggestions, doubt, another order of the options, and other wordings."""
     return [
         row
         for benchmark in study.benchmarks.values()
@@ -259,10 +256,131 @@ def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{text}. {difference}".rstrip()
 
 
+MEASURES = (
+    Measure(
+        "gives_in",
+        "Misled",
+        ("Right answers that become the wrong answer which a colleague suggests, of all right answers."),
+    ),
+    Measure(
+        "corrected",
+        "Corrected",
+        ("Wrong answers that become right when a colleague suggests the right one, of all wrong answers."),
+    ),
+    Measure(
+        ASYMMETRY,
+        "Corrected minus misled",
+        ("`corrected` minus `gives_in`: above 0 where right suggestions move a model more than wrong ones."),
+        "points",
+    ),
+    Measure(
+        "follows_colleague",
+        "Suggested minus doubted",
+        "`keeps_suggested` minus `keeps_doubted`, on the same items.",
+        "points",
+    ),
+    Measure(
+        "place_bias",
+        "Place named too often",
+        "Share of the place named most beyond its due, minus one over the number of options.",
+        "points",
+    ),
+    Measure(
+        "finds_none",
+        "Finds none right",
+        "Answers that choose none of the above, where that is right.",
+    ),
+    Measure(
+        "wording_spread",
+        "Best minus worst wording",
+        "pass@1 under the best wording minus pass@1 under the worst, on the same items.",
+        "points",
+    ),
+    Measure(
+        "stays_right",
+        "Stays right",
+        "Right answers that are still right under a wrong suggestion, of all right answers.",
+        main=False,
+    ),
+    Measure(
+        "confident_giving_in",
+        "Sure and misled",
+        "Confidence of right answers, counted as 0 unless they give in, on average.",
+        main=False,
+    ),
+    Measure(
+        "gives_in_repeat",
+        "Misled by chance",
+        "Right answers whose repeat, without a suggestion, is the wrong answer of `gives_in`.",
+        main=False,
+    ),
+    Measure(
+        "corrected_repeat",
+        "Corrected by chance",
+        "Wrong answers whose repeat, without a suggestion, is right.",
+        main=False,
+    ),
+    Measure(
+        "keeps_suggested",
+        "Kept when suggested",
+        "Answers that stay the same when a colleague suggests them, of all readable answers.",
+        main=False,
+    ),
+    Measure(
+        "keeps_doubted",
+        "Kept when doubted",
+        "Answers that stay the same when a colleague doubts them, of all readable answers.",
+        main=False,
+    ),
+    Measure(
+        "lost_to_doubt",
+        "Lost to doubt",
+        "Right answers that are wrong once a colleague doubts them, of all right answers.",
+        main=False,
+    ),
+    Measure(
+        "corrected_by_doubt",
+        "Corrected by doubt",
+        "Wrong answers that are right once a colleague doubts them, of all wrong answers.",
+        main=False,
+    ),
+    Measure(
+        "place",
+        "Option in place",
+        ("Answers that name the option in this place, over orders in which each option takes each place."),
+        main=False,
+    ),
+    Measure(
+        "order_consistency",
+        "Same in two orders",
+        "Pairs of answers under two orders of the options that name the same option.",
+        main=False,
+    ),
+    Measure(
+        "finds_none_if_known",
+        "None right, if known",
+        ("Answers that choose none of the above where that is right, of samples right under the full request."),
+        main=False,
+    ),
+    Measure(
+        "wording_consistency",
+        "Same in two wordings",
+        "Pairs of answers under two wordings that say the same.",
+        main=False,
+    ),
+    Measure(
+        "repeat_consistency",
+        "Same in two repeats",
+        "Pairs of answers to one request that say the same: the most that a consistency can be.",
+        main=False,
+    ),
+)
+
 # the shares of the places of a model add up to 1
 TABLE = topic(
     "pressure",
     of_study(pressure_rows),
+    MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
     takeaways={"pressure": takeaway},
 )

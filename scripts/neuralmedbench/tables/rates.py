@@ -12,12 +12,12 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, arm_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, of_study, topic
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
 from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
-from neuralmedbench.tables.outcomes import PAIR_METRICS, Key
+from neuralmedbench.tables.outcomes import PAIR_METRICS, PAIR_PART, PAIR_RIGHT, PAIR_SAME, PAIR_WRONG, Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
@@ -41,7 +41,7 @@ UNKNOWN = dict.fromkeys(("value", "low", "high"))
 
 
 def rate_rows(study: Study) -> list[MeasureRow]:
-    """Rates of every arm over all items (`slice` and `value_of_slice` are `all`); arm full, strategy direct also by slice.
+    """Rates of models by arm and strategy over all items, and under the full request by group of items (`slice`).
 
     The slice `ranked_differential` holds the items over which both readings of pass@5 are counted, so that its rates are of the same items. The
     model `prior`, the best constant answer, has rates by family and of this slice. `n_answers` are expected, `left_out` are missing. Where too
@@ -184,6 +184,57 @@ def _group(row: Cells) -> object:
     return None if exact else tuple(row[name] for name in ("benchmark", "model", "arm", "strategy", "slice", "measure"))
 
 
+MEASURES = (
+    Measure("pass1", "pass@1", "Answers that pass, of all expected answers; items count alike."),
+    Measure(
+        "pass5",
+        "pass@5, samples",
+        "Chance that one of five samples of an item passes, without bias from their number.",
+    ),
+    Measure(
+        "candidates5",
+        "pass@5, candidates",
+        ("Answers with the reference among their first five diagnoses, of items that ask for a ranked differential."),
+    ),
+    Measure(
+        "all_right",
+        "All five right",
+        "Items of which every sample passes, of those with at least five.",
+    ),
+    Measure(
+        PAIR_RIGHT,
+        "Pairs: all right",
+        "Pairs of items with every member right, of all expected pairs of answers.",
+    ),
+    Measure(
+        PAIR_PART,
+        "Pairs: some right",
+        "Pairs of items with one member right and another wrong, of all expected pairs of answers.",
+    ),
+    Measure(
+        PAIR_WRONG,
+        "Pairs: none right",
+        "Pairs of items with no member right, of all expected pairs of answers.",
+    ),
+    Measure(
+        PAIR_SAME,
+        "Pairs: one answer",
+        "Pairs of items with one readable answer to all members, of all expected pairs of answers.",
+    ),
+    Measure(
+        "rubric",
+        "Rubric",
+        "Points earned, of those that the rubric offers, as judged by a language model or a jury.",
+        main=False,
+    ),
+    Measure(
+        FALSE_ALARM,
+        "False alarms",
+        "Answers that name a wrong diagnosis, of all expected answers to normal controls.",
+        main=False,
+    ),
+)
+
 TABLE = topic(
-    "rates", of_study(rate_rows), labels=_labels, group=_group, takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway}
+    "rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group, takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway}
 )

@@ -13,7 +13,7 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, RANKED, no_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, RANKED, Measure, no_labels, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -26,10 +26,9 @@ LEVEL = "level"
 
 
 def differential_rows(study: Study) -> list[MeasureRow]:
-    """Length of the ranked differentials of items that ask for one, all and by level; arm full, strategy direct.
+    """Length of the ranked differentials, of all items that ask for one and by level.
 
-    `candidates` is the mean number of names, `full_lists` the share of lists with five, over the answers with a list; `no_list` the share
-    of answers without one (refused, truncated or unreadable). A missing answer counts in none of them.
+    A missing answer counts in none of them.
     """
     rows: list[MeasureRow] = []
     for made in ModelRows.of_models("differential", study):
@@ -88,7 +87,22 @@ def _differential_labels(row: Cells) -> list[Label]:
     return [(f"{ALL} {RANKED}", ""), *([] if level == ALL else [(f"differential {ALL}", level)])]
 
 
-DIFFERENTIAL = topic("differential", of_study(differential_rows), labels=_differential_labels)
+LIST_MEASURES = (
+    Measure(
+        "candidates",
+        "Candidates",
+        "Diagnoses on a list, on average; at most five are read.",
+        "number",
+    ),
+    Measure("full_lists", "Lists of five", "Lists with five diagnoses, of all lists."),
+    Measure(
+        "no_list",
+        "Without a list",
+        "Answers without a list (refused, truncated, unread), of those that came.",
+    ),
+)
+
+DIFFERENTIAL = topic("differential", of_study(differential_rows), LIST_MEASURES, labels=_differential_labels)
 
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
@@ -96,11 +110,9 @@ RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 
 
 def turn_rows(study: Study) -> list[MeasureRow]:
-    """Measures of dialogues, under the arm full and the strategy direct.
+    """Dialogues, turn by turn.
 
-    `right` after every turn; `anchored`, the share of samples with a wrong first leader that end with the same diagnosis; `lost`, the
-    share of samples with a right first leader that end with a wrong one. The last two are our measures, over samples in which every turn
-    was answered. A turn that names nothing is wrong, and never the same as another one.
+    A turn that names nothing is wrong, and never the same as another one. Over samples in which every turn was answered.
     """
     rows = []
     for made in ModelRows.of_models("turns", study):
@@ -135,14 +147,28 @@ def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
     return one.key == other.key if one and other else normal_form(first) == normal_form(last)
 
 
-TURNS = topic("turns", of_study(turn_rows), labels=no_labels)
+TURN_MEASURES = (
+    Measure(RIGHT, "Right after turn", "Answers whose first diagnosis after this turn is right."),
+    Measure(
+        ANCHORED,
+        "Keeps wrong diagnosis",
+        "Answers that end with their wrong first diagnosis, of those that began with a wrong one.",
+    ),
+    Measure(
+        LOST,
+        "Leaves right diagnosis",
+        "Answers that end with a wrong diagnosis, of those that began with the right one.",
+    ),
+)
+
+TURNS = topic("turns", of_study(turn_rows), TURN_MEASURES, labels=no_labels)
 
 
-MEASURES = (EFFICIENCY, FACTUALITY, COMPLETENESS)
+OF_STEPS = (EFFICIENCY, FACTUALITY, COMPLETENESS)
 
 
 def reasoning_rows(study: Study) -> list[MeasureRow]:
-    """Shares of steps by grader (`source`): means over answers under the arm full and the strategy direct.
+    """Labelled steps of reasoning, by grader (`source`).
 
     `left_out` counts answers whose grade is missing; an answer for which the measure is undefined (no step, or none that the evidence
     decides) is in neither number.
@@ -157,13 +183,13 @@ def _step_rows(study: Study, made: ModelRows, grader: str) -> Iterator[MeasureRo
     failed: Counter[str] = Counter()
     for grade in study.used_grades(made.benchmark.name, made.model, grader):
         place = places.get((response_key(grade), grade.text_sha256))
-        if grade.criterion not in MEASURES or place is None:
+        if grade.criterion not in OF_STEPS or place is None:
             continue
         if grade.state is GradeState.OK and grade.value is not None:
             known[grade.criterion].append((place, grade.value))
         else:
             failed[grade.criterion] += 1
-    for measure in MEASURES:
+    for measure in OF_STEPS:
         values = known[measure]
         if values or failed[measure]:
             yield made.ratio(measure, made.sums(values), source=grader, n_answers=len(values), left_out=failed[measure])
@@ -180,4 +206,22 @@ def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"Of the steps that the evidence decides, it supports: {', '.join(parts)}.", n)
 
 
-REASONING = topic("reasoning", of_study(reasoning_rows), labels=no_labels, takeaways={"steps": reasoning_takeaway})
+STEP_MEASURES = (
+    Measure(
+        EFFICIENCY,
+        "Efficiency",
+        "Steps that reason instead of citing or repeating, of all steps of an answer.",
+    ),
+    Measure(
+        FACTUALITY,
+        "Factuality",
+        "Steps of reasoning that the evidence of the case supports, of those that it decides.",
+    ),
+    Measure(
+        COMPLETENESS,
+        "Completeness",
+        "Arguments of the reference that the answer covers, of all its arguments.",
+    ),
+)
+
+REASONING = topic("reasoning", of_study(reasoning_rows), STEP_MEASURES, labels=no_labels, takeaways={"steps": reasoning_takeaway})

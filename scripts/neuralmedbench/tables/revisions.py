@@ -8,7 +8,7 @@ from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
@@ -19,10 +19,9 @@ SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained",
 
 
 def revision_rows(study: Study) -> list[Row]:
-    """Compare the present revision with the one before, for every model whose ledger holds answers of it; arm full, strategy direct.
+    """Revisions of a model, the present against the one before, by passes and by leading diagnosis (`value_of_slice`).
 
-    `value_of_slice` says what of the answers is compared: whether they pass (`passed`), or their leading diagnosis (`leader`). `source` and
-    `note` name the revisions.
+    For every model whose ledger holds answers of an earlier revision. `source` and `note` name the revisions.
     """
     rows: list[Row] = []
     for made in ModelRows.of_models("revisions", study):
@@ -81,4 +80,54 @@ def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 
-TABLE = topic("revisions", of_study(revision_rows), takeaways={"changed": revisions_takeaway})
+MEASURES = (
+    Measure(
+        "disagreement",
+        "Old, new differ",
+        "Chance that an old and a new answer to an item differ.",
+    ),
+    Measure(
+        "noise_floor",
+        "Noise floor",
+        "Chance that two answers of one revision to an item differ, mean of both revisions.",
+    ),
+    Measure("excess", "Beyond noise", "`disagreement` minus `noise_floor`.", "points"),
+    Measure(
+        "pass1_before",
+        "pass@1 before",
+        "Answers of the earlier revision that pass, patients alike.",
+    ),
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1 now",
+        "Answers of the present revision that pass, on the same items, patients alike.",
+    ),
+    Measure(
+        DIFFERENCE,
+        "New minus old",
+        "pass@1 of the present revision minus pass@1 of the one before.",
+        "points",
+    ),
+    Measure(
+        GAINED,
+        "Gained",
+        "Items that turned from fail to pass in most of their answers.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        LOST,
+        "Lost",
+        "Items that turned from pass to fail in most of their answers.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        SAME_TEXT,
+        "Same words",
+        "Answers that are the same word for word in both revisions.",
+        main=False,
+    ),
+)
+
+TABLE = topic("revisions", of_study(revision_rows), MEASURES, takeaways={"changed": revisions_takeaway})

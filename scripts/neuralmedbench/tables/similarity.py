@@ -15,7 +15,7 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.clinicians.opinions import RATERS
-from neuralmedbench.tables.declare import REPEATABLE, SCORED, of_study, topic
+from neuralmedbench.tables.declare import REPEATABLE, SCORED, Measure, of_study, topic
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
@@ -33,10 +33,9 @@ Pair = tuple[Score, SimilarityRow]
 
 
 def similarity_rows(study: Study, trust: Iterable[MeasureRow] = ()) -> list[MeasureRow]:
-    """Measure how alike answers and reference are by each metric (`source`), over all levels and by level, and what that tells.
+    """Likeness of the words of answers and references, and what it says of a diagnosis.
 
-    `auc_vs_vocabulary` is how well `similarity` separates same from other diagnoses by the vocabulary, `auc_vs_clinicians` what clinicians
-    pass (`trust`). A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary
+    A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary
     expanded count in the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it.
     Without an encoder nothing is computed: then each metric has a row that says so, without a value.
     """
@@ -116,4 +115,25 @@ def _labels(row: Cells) -> list[Label]:
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
 
 
-TABLE = topic("similarity", of_study(similarity_rows, trust_rows), labels=_labels, takeaways={"similarity": similarity_takeaway})
+MEASURES = (
+    Measure(
+        SIMILARITY,
+        "Similarity",
+        "Mean likeness of the words of answer and reference (`source`: cosine or BERTScore).",
+        "number",
+    ),
+    Measure(
+        OF_VOCABULARY,
+        "Separates by vocabulary",
+        "Chance that a right diagnosis, by the vocabulary, is more alike than a wrong one.",
+        "number",
+    ),
+    Measure(
+        OF_CLINICIANS,
+        "Separates by clinicians",
+        "Chance that an answer which clinicians pass is more alike than one which they do not.",
+        "number",
+    ),
+)
+
+TABLE = topic("similarity", of_study(similarity_rows, trust_rows), MEASURES, labels=_labels, takeaways={"similarity": similarity_takeaway})

@@ -10,9 +10,10 @@ from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -70,7 +71,10 @@ def _in_head(view: SliceView) -> bool:
 
 
 def viewer_rows(study: Study) -> list[MeasureRow | ContrastRow]:
-    """Measure each answer, mean by item, then over items, and compare pass@1 with that of chosen and oracle slices."""
+    """Slices that models ask for, and whether the lesion was before them.
+
+    Measures of each answer, mean by item, then over items.
+    """
     return [row for made in ModelRows.of_models("viewer", study) if made.benchmark.requests for row in _rows(made)]
 
 
@@ -147,4 +151,53 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-TABLE = topic("viewer", of_study(viewer_rows), takeaways={"viewer": takeaway})
+MEASURES = (
+    Measure(
+        "lesion_found",
+        "Lesion in a view",
+        "Answers with the lesion in a view, of those whose lesion has a known place.",
+    ),
+    Measure(
+        TO_LESION,
+        "First seen in view",
+        "Number of the first view that shows the lesion.",
+        "number",
+    ),
+    Measure(
+        "wasted_views",
+        "Repeated or outside",
+        "Views that were shown before or lie beside the brain, of all views.",
+    ),
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        ("Answers that pass with own views, chosen slices or oracle slices, on the same items; patients count alike."),
+    ),
+    Measure(
+        DIFFERENCE,
+        "Own minus chosen",
+        "pass@1 with own views minus pass@1 with the slices that the pipeline chose.",
+        "points",
+    ),
+    Measure(
+        ORACLE_DIFFERENCE,
+        "Oracle minus own",
+        "pass@1 with slices at the lesion, an upper bound, minus pass@1 with own views.",
+        "points",
+    ),
+    Measure(
+        "views_on_lesion",
+        "Views with lesion",
+        "Views that show the lesion, of all views.",
+        main=False,
+    ),
+    Measure(
+        "corrections",
+        "Failed actions",
+        "Actions that could not be carried out, of all actions.",
+        main=False,
+    ),
+    Measure("views", "Views", "Views of an answer, on average.", "number", main=False),
+)
+
+TABLE = topic("viewer", of_study(viewer_rows), MEASURES, takeaways={"viewer": takeaway})

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -49,9 +50,10 @@ Row = MeasureRow | ContrastRow
 
 
 def work_up_rows(study: Study) -> list[Row]:
-    """Measure each answer (`scoring.workup`), mean by item, then over items; `slice` is the message (`turn`) of measures by message.
+    """Work-ups: the evidence that models ask for, and the diagnoses that they draw from it.
 
-    By message (`mass`, `brier`, `log_loss`), an answer that has ended keeps its last statement, so that all are over the same answers.
+    Measures of each answer (`scoring.workup`), mean by item, then over items. By message (slice `turn`), an answer that has ended keeps its
+    last statement, so that all are over the same answers.
     """
     return [row for made in ModelRows.of_models("workup", study) if made.benchmark.requests for row in _rows(made)]
 
@@ -183,4 +185,121 @@ def choice_sentence(study: Study, tables: Tables) -> str:
     return " ".join(filter(None, sentences))
 
 
-TABLE = topic("workup", of_study(work_up_rows), takeaways={"workup": takeaway})
+MEASURES = (
+    Measure(
+        "essential_recall",
+        "Essential asked for",
+        "Examinations given, of those that the author of the case calls essential.",
+    ),
+    Measure(
+        "not_needed",
+        "Given, not essential",
+        "Examinations that are not essential, of those given.",
+    ),
+    Measure(
+        "invalid_requests",
+        "Brought nothing",
+        ("Requests that brought nothing, of all: not held by the case, without a name, or given already."),
+    ),
+    Measure(
+        "premature_closure",
+        "Ended too early",
+        "Answers that end with requests left and essential evidence not given.",
+    ),
+    Measure(
+        TURNS,
+        "Leads from message",
+        "Number of the message from which the reference leads to the end.",
+        "number",
+    ),
+    Measure(
+        "mass_moved_right",
+        "Evidence helped",
+        ("Examinations after which the probability of the reference rose or stayed at 1, of those given."),
+    ),
+    Measure(
+        CHOICE,
+        "Asked minus all",
+        "pass@1 when a model asks for the evidence minus pass@1 when it gets all of it at once.",
+        "points",
+    ),
+    Measure(
+        "authors_order",
+        "In author's order",
+        "Pairs of essential examinations in the author's order, of all such pairs given.",
+        main=False,
+    ),
+    Measure(
+        "leader_changed_without_evidence",
+        "Changed without evidence",
+        "Messages with another first diagnosis, of those after a reply without evidence.",
+        main=False,
+    ),
+    Measure(
+        "mass",
+        "Probability of reference",
+        "Probability that the model states for the reference, by message.",
+        main=False,
+    ),
+    Measure(
+        "brier",
+        "Brier score",
+        ("Squared distance of the probabilities from 1 for the reference and 0 for all others: 0 to 2."),
+        "number",
+        main=False,
+    ),
+    Measure(
+        "log_loss",
+        "Log loss",
+        ("Negative natural logarithm of the probability of the reference, which counts with at least 0.01."),
+        "number",
+        main=False,
+    ),
+    Measure(
+        PASS1_PATIENTS,
+        "pass@1",
+        "Answers that pass where the facts are asked for, patients alike.",
+        main=False,
+    ),
+    Measure(
+        ASKING_GAIN,
+        "Asking minus other",
+        ("pass@1 when a model asks for the facts minus pass@1 with all or none of them (`other_arm`)."),
+        "points",
+        main=False,
+    ),
+    Measure(
+        "questions",
+        "Questions",
+        "Questions that an answer asks, on average.",
+        "number",
+        main=False,
+    ),
+    Measure(
+        "facts_asked",
+        "Facts told",
+        "Facts that were told, of all facts of the case.",
+        main=False,
+    ),
+    Measure(
+        "not_answered",
+        "Not answered",
+        "Questions that the case does not answer, of all questions.",
+        main=False,
+    ),
+    Measure("no_option", "No option", "Final answers that choose no option.", main=False),
+    Measure(
+        "informant_corrected",
+        "Informant corrected",
+        "Questions to which the informant's first reply could not be used, of all questions.",
+        main=False,
+    ),
+    Measure(
+        "informant_unusable",
+        "Informant unusable",
+        "Questions to which no reply of the informant could be used, of all questions.",
+        main=False,
+    ),
+)
+
+TABLE = topic("workup", of_study(work_up_rows), MEASURES, takeaways={"workup": takeaway})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
+from collections import defaultdict
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 from conftest import ROOT
+from fixtures.reference import WRITTEN, read_rows
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
@@ -19,7 +22,7 @@ from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import types_of_table
-from neuralmedbench.tables.declare import Results, types_of
+from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.rows import SHAPES
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES, file_columns
@@ -78,6 +81,52 @@ def test_every_table_and_every_class_of_rows_is_declared_once() -> None:
     assert len({table.name for table in TABLES}) == len(TABLES)
     assert list(SCHEMA) == list(file_columns())
     assert list(TOPICS) == [table.name for table in TABLES if table.is_topic]
+
+
+TOPIC_TABLES = [table for table in TABLES if table.is_topic]
+UNITS = {"share", "points", "number", "dollars"}
+
+
+@pytest.mark.parametrize("topic", TOPIC_TABLES, ids=lambda table: table.name)
+def test_every_number_of_a_topic_has_one_definition(results: Results, topic: Table) -> None:
+    names = [measure.name for measure in topic.measures]
+    assert len(set(names)) == len(names)
+    made_here = {row["measure"] for row in results.tables[topic.name]}
+    assert numbers_of_references()[topic.name] | made_here <= set(names)
+
+
+@pytest.mark.parametrize("topic", TOPIC_TABLES, ids=lambda table: table.name)
+def test_a_definition_is_one_short_sentence_with_a_short_heading(topic: Table) -> None:
+    for measure in topic.measures:
+        assert measure.unit in UNITS
+        assert len(measure.title.split()) <= 4, measure.title
+        assert len(measure.text.split()) <= 25, measure.text
+        assert measure.text.endswith(".")
+        assert ". " not in measure.text
+
+
+@pytest.mark.parametrize("topic", TOPIC_TABLES, ids=lambda table: table.name)
+def test_a_topic_says_in_one_sentence_what_it_is_about(topic: Table) -> None:
+    sentence = (inspect.getdoc(topic.rows) or "").partition("\n\n")[0]
+    assert sentence.endswith(".")
+    assert ". " not in sentence.replace("\n", " ")
+
+
+def test_a_table_of_the_page_has_at_most_eight_numbers() -> None:
+    crowded = {topic.name: sum(measure.main for measure in topic.measures) for topic in TOPIC_TABLES}
+    assert {name: number for name, number in crowded.items() if not 1 <= number <= 8} == {}
+
+
+@cache
+def numbers_of_references() -> dict[str, set[str]]:
+    """Return the measures by topic that the reference runs wrote."""
+    numbers: dict[str, set[str]] = defaultdict(set)
+    for path in WRITTEN.glob("*.csv.xz"):
+        for row in read_rows(path):
+            cells = dict(part.split("=", 1) for part in row.slice.split("; ") if "=" in part)
+            if "topic" in cells:
+                numbers[cells["topic"]].add(cells["measure"])
+    return numbers
 
 
 def columns_of(tables: set[str]) -> set[str]:

@@ -19,7 +19,7 @@ from neuralmedbench.tables.clinical.readings import (
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study, topic
+from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, of_study, topic
 from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
@@ -33,9 +33,9 @@ SIDES = ("with", SENSITIVITY, "tp", "fn"), ("without", SPECIFICITY, "tn", "fp")
 
 
 def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
-    """Measure every target condition, over the items that ask for a diagnosis; arm full, strategy direct.
+    """Answers read as a diagnostic test: whom they find and whom they alarm, by target condition (`value_of_slice`).
 
-    `slice` and `value_of_slice` name the condition and whether the items are those with or without it.
+    `slice` says whether the items are those with the condition or without it.
     """
     rows: list[MeasureRow | CountRow] = []
     for benchmark in study.benchmarks.values():
@@ -145,9 +145,59 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, largest(rows))
 
 
+MEASURES = (
+    Measure(
+        SENSITIVITY,
+        "Sensitivity",
+        ("Answers that name the condition, of those about items with it; indeterminate ones count as wrong."),
+    ),
+    Measure(
+        "tp",
+        "True positives",
+        "Answers that name the condition, about items with it.",
+        "number",
+    ),
+    Measure(
+        "fn",
+        "False negatives",
+        "Answers that name something else, about items with the condition.",
+        "number",
+    ),
+    Measure(
+        SPECIFICITY,
+        "Specificity",
+        ("Answers that name something else, of those about items without the condition; indeterminate ones count as wrong."),
+    ),
+    Measure(
+        "tn",
+        "True negatives",
+        "Answers that name something else, about items without the condition.",
+        "number",
+    ),
+    Measure(
+        "fp",
+        "False positives",
+        "Answers that name the condition, about items without it.",
+        "number",
+    ),
+    Measure(
+        "indeterminate",
+        "Indeterminate",
+        "Answers that name no diagnosis that can be compared; `readings.csv` has the reasons.",
+        "number",
+    ),
+    Measure(
+        BEST_CASE,
+        "At best",
+        "Sensitivity or specificity if every indeterminate answer were right.",
+        main=False,
+    ),
+)
+
 ACCURACY = topic(
     "accuracy",
     of_study(accuracy_rows),
+    MEASURES,
     labels=lambda row: [(row["slice"], row["value_of_slice"])],
     takeaways={"accuracy": accuracy_takeaway},
 )

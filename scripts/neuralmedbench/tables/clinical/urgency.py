@@ -26,7 +26,7 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
@@ -58,7 +58,7 @@ def outcome_of(score: Score, named: Finding) -> str:
 
 
 def urgency_rows(study: Study) -> list[MeasureRow]:
-    """Measures over the time-critical references, one of them, or (`must_not`) all references; arm full, strategy direct.
+    """Answers to time-critical references, and statements that must not be made.
 
     A model with too many missing answers has counts and no rates. `note` says within what time, and who says so.
     """
@@ -181,4 +181,31 @@ def _labels(row: Cells) -> list[Label]:
     return [("forbidding" if row["measure"] == MUST_NOT else "urgent", row["value_of_slice"])]
 
 
-TABLE = topic("urgency", of_study(urgency_rows), labels=_labels, takeaways={"urgency": urgency_takeaway})
+MEASURES = (
+    Measure(
+        MISSED,
+        "Missed",
+        ("Answers that name something else or a normal scan, of those about time-critical references."),
+    ),
+    Measure(
+        NAMED,
+        "The reference",
+        "Answers that name the reference, by a grader or the vocabulary.",
+    ),
+    Measure(
+        WIDER,
+        "A wider term",
+        "Answers that name only a wider term of the reference; these are not missed.",
+    ),
+    Measure(OTHER, "Something else", "Answers that name another abnormality."),
+    Measure(CALLED_NORMAL, "Normal", "Answers that name a normal scan."),
+    Measure(NONE, "No diagnosis", "Answers without a diagnosis that can be read."),
+    Measure(
+        MUST_NOT,
+        "Must not be said",
+        "Statements made that must not be made, of those that the rubrics list.",
+        main=False,
+    ),
+)
+
+TABLE = topic("urgency", of_study(urgency_rows), MEASURES, labels=_labels, takeaways={"urgency": urgency_takeaway})

@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import all_of, counted, listing
-from neuralmedbench.tables.declare import of_study, topic
+from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
@@ -98,7 +98,7 @@ class _ModelGrounding:
 
 
 def grounding_rows(study: Study) -> list[Row]:
-    """Measure models where pictures are exchanged, blank, mirrored or left out, and give the class that the intervals show.
+    """Whether the picture caused the answer: pictures exchanged, blank, mirrored or left out.
 
     The class stands in `note`, before a colon and what is inconclusive.
     """
@@ -205,4 +205,107 @@ def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)} (exploratory).", blind))), size)
 
 
-GROUNDING = topic("grounding", of_study(grounding_rows), takeaways={"grounding": grounding_takeaway})
+MEASURES = (
+    Measure(
+        CLASS,
+        "Shown",
+        "What the four differences show of the model, as a word in `note`.",
+        "number",
+    ),
+    Measure(ANOTHER, "Follows minus stays", "`follows_picture` minus `stays_with_text`.", "points"),
+    Measure(
+        WORDLESS,
+        "Text matters",
+        "Answers that change family without the text, minus those that do between repeats.",
+        "points",
+    ),
+    Measure(
+        CONSTANT,
+        "Stays minus changes",
+        "Answers that keep their family without the text, minus those that change it.",
+        "points",
+    ),
+    Measure(
+        MIRROR,
+        "Flips minus keeps",
+        "Answers that change side with mirrored pictures, minus those that keep it.",
+        "points",
+    ),
+    Measure(
+        "visual_reliance",
+        "Visual reliance",
+        "pass@1 with the own pictures minus pass@1 with shuffled or blank ones (`other_arm`).",
+        "points",
+    ),
+    Measure("mirage", "Mirage", "Answers that describe pictures which were not sent."),
+    Measure(
+        "follows_picture",
+        "Follows other pictures",
+        "Answers to another patient's pictures that name a disease of that patient's family.",
+        main=False,
+    ),
+    Measure(
+        "stays_with_text",
+        "Stays with case",
+        "Answers to another patient's pictures that name a disease of the own case's family.",
+        main=False,
+    ),
+    Measure(
+        "neither",
+        "Neither",
+        "Answers to another patient's pictures that name a disease of neither family.",
+        main=False,
+    ),
+    Measure(
+        "image_sensitivity",
+        "Changes with pictures",
+        "Answers with another first diagnosis when the pictures are exchanged or blank.",
+        main=False,
+    ),
+    Measure(
+        "repeat_changes",
+        "Changes between repeats",
+        "Pairs of answers to the full request with different first diagnoses.",
+        main=False,
+    ),
+    Measure(
+        "unmoved_reasoning",
+        "Unmoved reasoning",
+        "Answers that argue from the pictures and name the same diagnosis with other ones.",
+        main=False,
+    ),
+    Measure(
+        "invented_reasoning",
+        "Invented reasoning",
+        "Answers that argue from pictures which were not sent, of those that give a reason.",
+        main=False,
+    ),
+    Measure("abstains", "Abstains", "Answers that say that no diagnosis can be named.", main=False),
+    Measure(
+        "abstains_beyond_full",
+        "Abstains beyond full",
+        "`abstains` without pictures minus `abstains` under the full request.",
+        "points",
+        main=False,
+    ),
+    Measure(
+        "stays_without_text",
+        "Stays without text",
+        "Answers without the text that name a disease of the same family.",
+        main=False,
+    ),
+    Measure(
+        "side_flips",
+        "Side flips",
+        "Answers to mirrored pictures that name the opposite side.",
+        main=False,
+    ),
+    Measure(
+        "diagnosis_stays",
+        "Same in mirror",
+        "Answers to mirrored pictures that name a disease of the same family.",
+        main=False,
+    ),
+)
+
+GROUNDING = topic("grounding", of_study(grounding_rows), MEASURES, takeaways={"grounding": grounding_takeaway})
