@@ -16,7 +16,14 @@ SHOWN_FROM = 10
 SIDES = ("arm", "strategy", "source", "other", "other_arm", "other_strategy")
 """Columns that tell apart lines of one model, beside the slice."""
 
-HEADS = {"arm": "Arm", "strategy": "Strategy", "source": "Source", "other": "Compared with", "other_arm": "Compared with", "other_strategy": "Compared with"}
+HEADS = {
+    "arm": "Arm",
+    "strategy": "Strategy",
+    "source": "Source",
+    "other": "Compared with",
+    "other_arm": "Compared with",
+    "other_strategy": "Compared with",
+}
 
 
 SLICES = frozenset({"age", "sex", "scanner", "field-strength", "family", "level", "sequence", "diagnosis", "class", "group"})
@@ -94,7 +101,10 @@ def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
     for row in rows:
         place = tuple(row[side] for side in sides)
         names = (*((row["slice"], row["value_of_slice"]) if with_slice else ()), *place)
-        line = lines.setdefault((row["benchmark"], row["model"], *names), Line(row, (*(_group_of(row, kinds) if with_slice else ()), *(spaced(name) for name in place))))
+        line = lines.setdefault(
+            (row["benchmark"], row["model"], *names),
+            Line(row, (*(_group_of(row, kinds) if with_slice else ()), *(spaced(name) for name in place))),
+        )
         line.cells[_column(row, main[row["measure"]])] = row
     shown = [line for line in lines.values() if not _is_few(line)]
     order = list(main)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.records.items import Gold, Item, is_headline
-from neuralmedbench.records.results import SIMULATED, is_simulated
+from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
 from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
-from neuralmedbench.tables.rows import MeasureRow, Tables
+from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, value_share
 
 PRESENT, SIGNIFICANT = 1.0, 2.0
 
@@ -188,38 +187,6 @@ def _share_of_answers(made: ModelRows, measure: str, sheets: Sequence[LabelSheet
     return made.rate_of_answers(measure, answers, n_answers=len(answers), **cells)
 
 
-def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise the errors in wrong answers, by people's labels if there are any; labels of simulated raters are never summarised."""
-    rows = [row for row in tables["errors"] if row["slice"] == "class"]
-    real = [row for row in rows if not is_simulated(row)]
-    labelled: dict[tuple[str, ...], int] = defaultdict(int)
-    for row in rows:
-        if row["measure"] == "per_response":
-            place = row["benchmark"], row["model"], row["source"]
-            labelled[place] = max(labelled[place], row["n_answers"])
-    n = counted(sum(labelled.values()), "labelled answer") + (" (simulated labels)" if rows and not real else "")
-    if not rows:
-        return Takeaway("Nobody labelled errors in this run.", n)
-    if not real:
-        return Takeaway("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
-    measures = Counter(row["measure"] for row in real)
-    wrong = [row for row in real if row["measure"] == "per_wrong" and row["value"] is not None]
-    if not wrong:
-        hidden = measures["per_wrong"] < measures["per_response"]
-        return Takeaway(
-            "Too few labelled answers are wrong to show their errors." if hidden else "No answer that was labelled is wrong.", n
-        )
-    # clinicians before graders, then the first benchmark of the run
-    first = min(wrong, key=lambda row: (not row["source"].startswith(ROUND), list(study.benchmarks).index(row["benchmark"])))
-    own = [row for row in wrong if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
-    # the commonest class of this source
-    top = max(own, key=lambda row: (row["value"], row["value_of_slice"]))
-    by = "clinicians" if top["source"].startswith(ROUND) else study.all_graders[top["source"]].title
-    title, kind = study.models[top["model"]].title, top["value_of_slice"].replace("_", " ")
-    answers = counted(top["n_answers"], "wrong answer")
-    return Takeaway(f"By {by}, {value_share(top)} of {answers} of {title} hold a {kind}, the commonest class.", n)
-
-
 MEASURES = (
     Measure("per_response", "All answers", "Answers with such an error, of all labelled answers."),
     Measure(
@@ -239,4 +206,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("errors", of_study(error_rows), MEASURES, labels=no_labels, takeaways={"errors": errors_takeaway})
+TABLE = topic("errors", of_study(error_rows), MEASURES, labels=no_labels)

@@ -11,7 +11,7 @@ from neuralmedbench.estimates.intervals import Ints
 from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
-from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
+from neuralmedbench.records.words import capital, counted, items_of, listing
 from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, of_study, topic
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
@@ -308,23 +308,6 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(size) or "0 items")
 
 
-def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Name what is recorded of patients and scanners."""
-    parts, sizes = [], []
-    for name, benchmark in study.benchmarks.items():
-        recorded = [spaced(variable) for variable in recorded_demographics(benchmark)]
-        parts.append(
-            (
-                name,
-                f"{listing(recorded)} {'is' if len(recorded) == 1 else 'are'} recorded"
-                if recorded
-                else f"neither age nor sex{'' if benchmark.config.kind is Kind.TEXT else ' nor scanner'} is recorded",
-            )
-        )
-        sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), benchmark.cluster)))
-    return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(sizes) or "0 patients")
-
-
 CASES = Table(
     name="cases",
     row=CaseStateRow,
@@ -340,5 +323,5 @@ COHORT = topic(
     of_study(cohort_rows),
     MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])],
-    takeaways={"cohort": cohort_takeaway, "demographics": demographics_takeaway},
+    takeaways={"cohort": cohort_takeaway},
 )

@@ -13,19 +13,16 @@ import numpy as np
 
 from neuralmedbench.estimates.calibration import auroc_interval, calibration_error, kept_parts, mass_bins, overconfidence, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
-from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
-from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.scores import elect_sample
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, rows_of_best, value_share
 
 Row = MeasureRow | ContrastRow | CountRow
 
@@ -304,26 +301,6 @@ def confidence_statements() -> list[str]:
     ]
 
 
-def confidence_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise which models are overconfident."""
-    rows = tables["confidence"]
-    known = sum(row["n_answers"] for row in rows if row["measure"] == SHARE_RIGHT and row["arm"] == FULL and not row["slice"])
-    return Takeaway(confidence_sentence(study, rows), f"{counted(known, 'answer')} with a confidence")
-
-
-def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise what answering only when sure would have gained the model with the best rank."""
-    rows = [row for row in tables["confidence"] if row["slice"] == COVERAGE]
-    n = counted(sum(row["n_answers"] for row in rows if row["value_of_slice"] == "1.00"), "answer")
-    for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
-        stated = {row["value_of_slice"]: row for row in rows_of_best(rows, tables, name) if row["source"] == ConfidenceSource.STATED}
-        if {"0.50", "1.00"} <= stated.keys():
-            half, whole = stated["0.50"], stated["1.00"]
-            text = f"{study.models[whole['model']].title} is right in {value_share(half)} of the surest half of its answers and in {value_share(whole)} of all"
-            return Takeaway(f"{text} ({benchmark.config.title}).", n)
-    return Takeaway("No ranked model states how sure it is, so nothing can be said about answering only when sure.", n)
-
-
 def _bin_of(row: Cells) -> object:
     """Return the group of a bin: the bins of a model add up to all its answers."""
     return tuple(row[name] for name in ("benchmark", "model", "source", "measure")) if row["slice"] == BIN else None
@@ -417,5 +394,4 @@ TABLE = topic(
     of_study(confidence_rows),
     MEASURES,
     group=_bin_of,
-    takeaways={"confidence": confidence_takeaway, "abstention": abstention_takeaway},
 )

@@ -11,14 +11,13 @@ import numpy as np
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, square_and_add, unpaired_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PASS1_PATIENTS
-from neuralmedbench.records.words import counted, plural
+from neuralmedbench.records.words import plural
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, exploratory
 
 FEWEST_PATIENTS = 8
 """With fewer patients on a side nothing is compared. (Our rule.)"""
@@ -152,18 +151,6 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
     return Sides(before & one, after & one)
 
 
-def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State how much better models do before their cut-off, and how much beyond the models that it does not divide."""
-    rows = [row for row in tables["contamination"] if row["measure"] == PASS1_PATIENTS and row.get("difference") is not None]
-    known, beyond = ([row for row in rows if row["slice"] == name] for name in (DIFFERENCE, BEYOND))
-    if not known:
-        return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
-    size = f"{counted(len(known), 'comparison')} of pass@1"
-    text = exploratory(study, "Before minus after the training cut-off", known)
-    others = exploratory(study, "Beyond models that it does not divide", beyond)
-    return Takeaway(" ".join(filter(None, (text, others, "Newer cases may only be harder."))), size)
-
-
 MEASURES = (
     Measure(
         PASS1_PATIENTS,
@@ -177,4 +164,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("contamination", of_study(contamination_rows), MEASURES, takeaways={"contamination": contamination_takeaway})
+TABLE = topic("contamination", of_study(contamination_rows), MEASURES)

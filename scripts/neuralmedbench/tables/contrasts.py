@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, patients_to_show
+from neuralmedbench.estimates.contrasts import ALIKE, Difference, patients_to_show
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
-from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS, by_measure
-from neuralmedbench.records.words import all_of, capital, counted, points
+from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
+from neuralmedbench.records.words import points
 from neuralmedbench.tables.declare import SCORED, Measure, Results, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -30,9 +30,7 @@ from neuralmedbench.tables.words import (
     exploratory,
     is_closed,
     largest,
-    size_of,
     titles_of,
-    value_share,
     without_head,
 )
 
@@ -158,31 +156,6 @@ def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{pictures} {layouts}".rstrip(), largest(tables["arms"]))
 
 
-def pairs_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how many pairs of models differ."""
-    rows = [row for row in tables["pairs"] if row["measure"] == PASS1_PATIENTS]
-    if not rows:
-        return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
-    alpha = 1 - study.settings.confidence
-    if is_closed(tables):
-        return Takeaway("Not tested, because the stated comparison is inconclusive.", largest(rows))
-    if all(row["p_value"] is None for row in rows):
-        return Takeaway("No pair of models answered the same items.", largest(rows))
-    # pairs with a reader, or with too few patients that differ, are not corrected
-    tested = [row for row in rows if row["p_corrected"] is not None]
-    if not tested:
-        return Takeaway("No pair of models can be tested: too few patients differ.", largest(rows))
-    differ = sum(row["answer"] in DIFFERENT for row in tested)
-    unread = sum(row["p_corrected"] < alpha for row in tested) - differ
-    told = f" Of {counted(unread, 'pair')} it cannot be told (unread answers of the lower model)." if unread else ""
-    text = (
-        f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after correction;"
-        f" the others were not shown to be alike.{told}"
-    )
-    all_differ = f"{capital(all_of(len(tested), 'pair'))} of models {'differs' if len(tested) == 1 else 'differ'}"
-    return Takeaway(text if differ < len(tested) else f"{all_differ} after correction.", largest(rows))
-
-
 def pairs_of_run(results: Results) -> list[Row]:
     """Models against each other, every two on the same items."""
     return pair_rows(results.study, results.once(model_pairs, corrected_family))
@@ -227,7 +200,7 @@ PAIR_MEASURES = (
     ),
 )
 
-PAIRS = topic("pairs", pairs_of_run, PAIR_MEASURES, takeaways={"pairs": pairs_takeaway})
+PAIRS = topic("pairs", pairs_of_run, PAIR_MEASURES)
 
 
 SLICES = ("family", "level")
@@ -273,24 +246,6 @@ def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None
     return median(known) if known else None
 
 
-def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Compare a clinician with a model on the same questions."""
-    whole = by_measure([row for row in tables["readers"] if not row["slice"]], "other")
-    simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
-    rows = [
-        rows[PASS1_DIFFERENCE]
-        for (_, model, other), rows in whole.items()
-        if PASS1_DIFFERENCE in rows and simulated.isdisjoint((model, other))
-    ]
-    if not rows:
-        return Takeaway("No clinician has answered the questions of this run.", "0 readers")
-    row = max(rows, key=lambda row: (row["n_items"], row["model"]))
-    reader, model = row["model"], row["other"]
-    passed, also = (value_share(whole[row["benchmark"], *sides][PASS1_PATIENTS]) for sides in ((reader, model), (model, reader)))
-    text = f"{study.models[reader].title} passes {passed} of the questions, {study.models[model].title} {also} of the same."
-    return Takeaway(text, f"{counted(len({row['model'] for row in rows}), 'reader')}, up to {size_of(row)}")
-
-
 READER_MEASURES = (
     Measure(
         PASS1_PATIENTS,
@@ -317,5 +272,4 @@ READERS = topic(
     READER_MEASURES,
     labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
     group=grouped_by("benchmark model other measure slice", "slice", ("",)),
-    takeaways={"readers": readers_takeaway},
 )

@@ -18,7 +18,7 @@ from neuralmedbench.tables.declare import Measure, arm_labels, of_study, side_la
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
+from neuralmedbench.tables.words import rows_of_best, value_share
 
 Row = MeasureRow | ContrastRow
 
@@ -165,16 +165,6 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     return sentence
 
 
-def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State the effect of the findings on the best model."""
-    rows = [row for row in tables["decomposition"] if row["measure"] == SHARE]
-    stated = [one for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
-    if not stated and rows:
-        number = len({row["model"] for row in rows})
-        stated = [f"{counted(number, 'model')} {'was' if number == 1 else 'were'} told the findings, none of rank 1."]
-    return Takeaway(" ".join(stated) or "No item was asked with its findings disclosed.", largest(rows))
-
-
 MEASURES = (
     Measure(
         PASS1_PATIENTS,
@@ -220,5 +210,4 @@ TABLE = topic(
     of_study(decomposition_rows),
     MEASURES,
     labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
-    takeaways={"perception": perception_takeaway},
 )

@@ -9,14 +9,12 @@ from functools import reduce
 import numpy as np
 
 from neuralmedbench.records.results import PASS1_PATIENTS
-from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence import OF_LEVELS, OVERCONFIDENCE, SHARE_RIGHT, measure_rows, shift_row, stated_confidences
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, exploratory, rows_of_best, size_of
 
 Row = MeasureRow | ContrastRow
 
@@ -60,23 +58,6 @@ def _levels(made: ModelRows, operator: str, levels: Mapping[int, Key]) -> Iterat
             yield shift_row(made, known, confidences[0].of_items(sure), **cells)
 
 
-def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State what the highest level of each artefact changes for the model of rank 1, or for the first one where none has a rank."""
-    rows = tables["degradation"]
-    levels = [row for row in rows if row["measure"] == PASS1_PATIENTS and row.get("difference") is not None]
-    if not levels:
-        return Takeaway("No model answered about degraded pictures.", "0 items")
-    widest = max(levels, key=lambda row: row["n_items"])
-    n = f"{counted(len({row['slice'] for row in levels}), 'artefact')}, up to {size_of(widest)}"
-    ranked = rows_of_best(levels, tables, widest["benchmark"])
-    shown = ranked or [row for row in levels if row["model"] == levels[0]["model"]]
-    highest = {}
-    for row in sorted(shown, key=lambda row: row["value_of_slice"]):
-        artefact = str(row["slice"]).replace("_", " ")
-        highest[row["benchmark"], row["slice"]] = {**row, "of": f"with level {row['value_of_slice']} of {artefact}"}
-    return Takeaway(exploratory(study, "Against the pictures as they are", highest.values()), n)
-
-
 MEASURES = (
     Measure(
         PASS1_PATIENTS,
@@ -98,4 +79,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("degradation", of_study(degradation_rows), MEASURES, takeaways={"degraded": takeaway})
+TABLE = topic("degradation", of_study(degradation_rows), MEASURES)

@@ -13,10 +13,9 @@ from neuralmedbench.scoring.evidence import ASKED
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, largest, rows_of_best, size_of, value_share
 
 EVIDENCE = "evidence"
 """The topic."""
@@ -114,29 +113,6 @@ def _shares_with_evidence(benchmark: BenchmarkStudy, key: Key, kinds: list[str],
     return {PLAIN: plain} | {name: np.where(np.isnan(plain), np.nan, outcomes.counts[key].mean_of(total)) for name, total in sums.items()}
 
 
-def evidence_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State what is left of the best model's pass@1 where the evidence must be right too."""
-    parts, used = [], list[Cells]()
-    for name, benchmark in study.benchmarks.items():
-        rows = [row for row in rows_of_best(tables[EVIDENCE], tables, name) if row["arm"] == FULL]
-        own, lost = ({row["value_of_slice"]: row for row in rows if row["measure"] == measure} for measure in (PASSES, LOST))
-        plain, kinds = own.get(PLAIN), [kind for kind in own if kind not in (PLAIN, ALL_OF_IT)]
-        whole = own.get(ALL_OF_IT) or (own[kinds[0]] if kinds else None)
-        if not (plain and whole) or plain["value"] is None or whole["value"] is None:
-            continue
-        used.append(plain)
-        needed = listing([WORDS[kind] for kind in kinds if kind not in IMPLIED or kind == kinds[-1]])
-        parts.append(
-            f"{benchmark.config.title}: {study.models[plain['model']].title} passes {value_share(plain)} of"
-            f" {size_of(plain)}; if the {needed} must be right too, {value_share(whole)}:"
-            f" {value_share(lost[whole['value_of_slice']])} of the answers lose their credit."
-        )
-    if parts:
-        return Takeaway(begun(" ".join(parts), study), largest(used))
-    nothing = "No item with a ranked differential has a known side or place that answers were asked for."
-    return Takeaway("No ranked model answered such an item." if tables[EVIDENCE] else nothing, largest(tables[EVIDENCE]))
-
-
 MEASURES = (
     Measure(
         PASSES,
@@ -147,4 +123,4 @@ MEASURES = (
     Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),
 )
 
-TABLE = topic(EVIDENCE, of_study(evidence_rows), MEASURES, labels=lambda row: [(KNOWN, "")], takeaways={EVIDENCE: evidence_takeaway})
+TABLE = topic(EVIDENCE, of_study(evidence_rows), MEASURES, labels=lambda row: [(KNOWN, "")])

@@ -16,10 +16,9 @@ from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
 
 LABEL = "label"
 """Rule of a field whose answer is a label: only there has macro F1 a meaning."""
@@ -124,19 +123,6 @@ def macro_f1(truth: list[str], given_labels: list[str]) -> float | None:
     return float(np.mean([2 * hits[name] / (wanted_total[name] + given_total[name]) for name in wanted_total]))
 
 
-def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise the best and the worst field of the model with the best rank."""
-    rows = tables["fields"]
-    for name in study.benchmarks:
-        rates = [row for row in rows_of_best(rows, tables, name) if row["measure"] == "accuracy"]
-        if rates:
-            top, low = (pick(rates, key=lambda row: (row["value"], row["value_of_slice"])) for pick in (max, min))
-            ends = [f"{row['value_of_slice']} in {value_share(row)}" for row in (top, low)]
-            second = f", and {ends[1]}" if len(rates) > 1 else ""
-            return Takeaway(f"{study.models[top['model']].title} reads {ends[0]} of the items right{second}.", largest(rows))
-    return Takeaway(f"No {'ranked ' if rows else ''}model of this run gave structured answers.", largest(rows))
-
-
 MEASURES = (
     Measure(
         "accuracy",
@@ -195,5 +181,4 @@ FIELD_ACCURACY = topic(
     of_study(field_rows),
     MEASURES,
     labels=lambda row: [(f"field {row['value_of_slice']}", "")],
-    takeaways={"fields": fields_takeaway},
 )

@@ -10,16 +10,14 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.value_rules import fields_of
-from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
 from neuralmedbench.tables.declare import ALL, Measure, of_study, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, CountRow, Tables
+from neuralmedbench.tables.rows import Cells, CountRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 SAMPLES_PER_ITEM = "samples_per_item"
 """Slice of the counts of samples: the largest number expected of one item."""
@@ -119,15 +117,6 @@ def _count_passed(score: Score, item: Item) -> int:
     return form_of(item.answer_schema).passed(value)
 
 
-def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how many answers have the requested form."""
-    rows = [row for row in tables["validity"] if row["measure"] == "parse_strict"]
-    kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "of"))
-    if not asked:
-        return Takeaway("No answer has been asked for yet.", "0 answers")
-    return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
-
-
 FORM_MEASURES = (
     Measure("answered", "Came", "Answers that came, of all expected."),
     Measure("parse_strict", "As asked", "Answers in the requested form, of those that came."),
@@ -172,5 +161,4 @@ VALIDITY = topic(
     of_study(validity_rows),
     FORM_MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])],
-    takeaways={"form": validity_takeaway},
 )

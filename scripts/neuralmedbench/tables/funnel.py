@@ -12,15 +12,13 @@ from neuralmedbench.ratings.form import PassRule
 from neuralmedbench.records.items import Arm, is_headline
 from neuralmedbench.records.scores import Key as AnswerKey
 from neuralmedbench.records.scores import Score, response_key
-from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
 from neuralmedbench.tables.declare import Measure, grouped_by, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
-from neuralmedbench.tables.rows import MeasureRow, Tables
+from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, size_of
 
 Accepted = Mapping[AnswerKey, bool]
 """Whether an answer is accepted, by its key; an answer that nobody judged is absent."""
@@ -189,27 +187,6 @@ def _own_values(outcomes: Outcomes, model: str, accepted: Accepted) -> dict[str,
     return values
 
 
-def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State what is left of the best model's right answers."""
-    rows = tables["funnel"]
-    if not rows:
-        return Takeaway("No model was asked under an arm that shows what its right answers rest on.", "0 items")
-    sentences = []
-    for benchmark in study.benchmarks:
-        steps = rows_of_best(rows, tables, benchmark)
-        if not steps or steps[0]["value"] is None:
-            continue
-        words = {step.name: step.words for step in STEPS}
-        first, *further = steps
-        left = listing([f"{percent(row['value'])} {words[row['measure']].format(judged_by=row['source'])}" for row in further])
-        name = study.models[first["model"]].title
-        sentences.append(
-            f"{name}: of its answers to {size_of(first)} {percent(first['value'])} are right; left are {left}, each under all conditions before."
-        )
-    unranked = counted(len({row["model"] for row in rows}), "model")
-    return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))
-
-
 MEASURES = (
     Measure("right", "Right", "Answers that pass, of all answers."),
     Measure("beyond_history", "Not from the history", "Right answers whose item fails without its pictures, of all answers."),
@@ -225,5 +202,4 @@ TABLE = topic(
     MEASURES,
     labels=no_labels,
     group=grouped_by("benchmark model"),
-    takeaways={"funnel": funnel_takeaway},
 )

@@ -20,7 +20,7 @@ from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, cluster_of
+from neuralmedbench.tables.words import begun
 
 MAKERS = {
     "anthropic": "anthropic",
@@ -233,18 +233,6 @@ def _coefficient(row: Cells) -> str:
     return value if row["low"] is None else f"{value} ({decimal(row['low'])} to {decimal(row['high'])})"
 
 
-def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how far graders follow clinicians, and over how many answers."""
-    rows = _over_all_models(tables)
-    real = [row for row in rows if not is_simulated(row)]
-    answers, patients = (max((row[name] for row in real or rows), default=0) for name in ("n_answers", "n_patients"))
-    made_up = " (simulated ratings)" if rows and not real else ""
-    return Takeaway(
-        trust_line(study, tables),
-        f"up to {counted(answers, 'rated answer')}, {counted(patients, cluster_of(real or rows))}{made_up}" if rows else "0 rated answers",
-    )
-
-
 MEASURES = (
     Measure(
         "pearson",
@@ -284,4 +272,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("grader_vs_clinician", of_study(trust_rows), MEASURES, labels=no_labels, takeaways={"trust": trust_takeaway})
+TABLE = topic("grader_vs_clinician", of_study(trust_rows), MEASURES, labels=no_labels)

@@ -12,15 +12,13 @@ from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.estimates.agreement import RaterTerms
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.records.words import decimal, percent
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
 from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import MeasureRow, Tables
+from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway
 
 RUBRIC = "rubric"
 """Stands for the criteria of all rubrics, which differ between items."""
@@ -111,25 +109,6 @@ def _as_rate(criterion: str, value: float) -> float:
     return float(value >= PRESENT) if criterion.startswith(ERROR_AXIS) else value
 
 
-def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how often a jury is unanimous."""
-    whole = [row for row in tables["juries"] if row["source"] in study.graders and row["value"] is not None]
-    rows = [row for row in whole if row["measure"] == "unanimous"]
-    if not rows:
-        return Takeaway("No jury graded this run.", "0 answers")
-    low, high = (percent(pick(row["value"] for row in rows)) for pick in (min, max))
-    span = low if low == high else f"{low} to {high}"
-    alphas = [row["value"] for row in whole if row["measure"] == "alpha"]
-    ends = (decimal(min(alphas)), decimal(max(alphas))) if alphas else ("", "")
-    beyond = (
-        f"agree with alpha {ends[0] if ends[0] == ends[1] else ' to '.join(ends)}" if alphas else "have no alpha: all votes are the same"
-    )
-    return Takeaway(
-        f"The members of a jury {beyond}, and cast equal votes on {span} of the answers, by criterion and model.",
-        f"{max(row['n_answers'] for row in rows):,} answers at most",
-    )
-
-
 MEASURES = (
     Measure("mean", "Mean", "Mean verdict; of an error, the answers that have it."),
     Measure("voted", "Voted", "Votes on an answer, on average.", "number"),
@@ -148,4 +127,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("juries", of_study(jury_rows), MEASURES, labels=no_labels, takeaways={"juries": juries_takeaway})
+TABLE = topic("juries", of_study(jury_rows), MEASURES, labels=no_labels)

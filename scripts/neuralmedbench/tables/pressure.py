@@ -21,7 +21,7 @@ from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, best_of, exploratory, largest, value_share
+from neuralmedbench.tables.words import best_of, exploratory, value_share
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"
@@ -223,17 +223,6 @@ def balanced_seeds(seeds: Sequence[int], options: int) -> list[int]:
     return whole or list(seeds)
 
 
-def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State what a suggestion does to the best model, and how far the place of an option or the wording moves models."""
-    rows = tables["pressure"]
-    if not rows:
-        return Takeaway("No model was asked under pressure, with its options in another order, or in other words.", "0 items")
-    sentences = [sentence for name in study.benchmarks if (sentence := _suggestion_sentence(study, tables, name))]
-    for measure, words in MOVES.items():
-        sentences.append(exploratory(study, words, [row for row in rows if row["measure"] == measure]))
-    return Takeaway(" ".join(filter(None, sentences)) or "Whether suggestions move a model was not measured.", largest(rows))
-
-
 def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     """State how often the best model that was asked takes over a wrong and a right suggestion, and by how much the two differ."""
     found = {
@@ -382,5 +371,4 @@ TABLE = topic(
     of_study(pressure_rows),
     MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
-    takeaways={"pressure": takeaway},
 )

@@ -11,18 +11,17 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
-from neuralmedbench.records.words import counted, plural
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, of_study, topic
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
 from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PAIR_PART, PAIR_RIGHT, PAIR_SAME, PAIR_WRONG, Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark, cluster_of, rows_of_best, size_of, value_share, whole_size
 
 FAMILY = "family"
 """The slice by task family."""
@@ -140,34 +139,6 @@ def _constant_row(made: ModelRows, name: str, group: ItemGroup, floor: Floor) ->
     return made.rate(name, floor.chosen, interval_of=lambda _, by: floor.interval(by), slice=group.slice, value_of_slice=group.value)
 
 
-def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how many groups are too small for a rate."""
-    whole = (ALL, "diagnosis", RANKED_DIFFERENTIAL)
-    rows = [row for row in tables["rates"] if row["measure"] == "pass1" and row["slice"] not in whole and row["model"] != PRIOR]
-    keys = {(row["benchmark"], row["slice"], row["value_of_slice"]): row["n_patients"] for row in rows}
-    known = {key: n for key, n in keys.items() if isinstance(n, int)}
-    small = sum(n < 10 for n in known.values())
-    text = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 {plural(10, cluster_of(rows))}; no difference between groups was tested."
-    return Takeaway(text if known else "No group of this run has a rate.", whole_size(study, tables))
-
-
-def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how often the right diagnosis comes at the first answer, in any and in all of five samples, and among five candidates."""
-    parts, sizes = [], []
-    for name in study.benchmarks:
-        rows = [row for row in rows_of_best(tables["rates"], tables, name) if row["slice"] == RANKED_DIFFERENTIAL]
-        rates = {row["measure"]: row for row in rows if row.get("value") is not None}
-        if not {"pass5", "all_right"} <= rates.keys():
-            continue
-        first, several, among, always = (value_share(rates.get(name, UNKNOWN)) for name in ("pass1", "pass5", "candidates5", "all_right"))
-        title, readings = study.models[rows[0]["model"]].title, f"{several} in any of five and {among} among five candidates"
-        parts.append(f"{title}: {first} at the first answer, {readings}, {always} in all five")
-        asking, *patients = size_of(rates["pass5"], "|").split("|")
-        sizes.append((name, ", ".join([f"{asking} that ask for a ranked differential", *patients])))
-    nothing = "No ranked model has five samples of a ranked differential at a temperature above 0, so reliability is not known."
-    return Takeaway(f"{'; '.join(parts)}." if parts else nothing, by_benchmark(sizes) or "0 items")
-
-
 def _labels(row: Cells) -> list[Label]:
     part, value = row["slice"], row["value_of_slice"]
     sets = UNIVERSES | OF_FAMILIES if part == FAMILY else UNIVERSES
@@ -235,6 +206,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic(
-    "rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group, takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway}
-)
+TABLE = topic("rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group)

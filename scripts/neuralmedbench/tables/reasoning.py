@@ -10,16 +10,14 @@ import numpy as np
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.scores import GradeState, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
 from neuralmedbench.tables.declare import ALL, RANKED, Measure, no_labels, of_study, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, value_share
 
 LEVEL = "level"
 """Slice of the rows about the length of lists."""
@@ -195,17 +193,6 @@ def _step_rows(study: Study, made: ModelRows, grader: str) -> Iterator[MeasureRo
             yield made.ratio(measure, made.sums(values), source=grader, n_answers=len(values), left_out=failed[measure])
 
 
-def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how much of the reasoning the evidence of the case supports."""
-    rows = [row for row in tables["reasoning"] if row["value"] is not None]
-    factual = [row for row in rows if row["measure"].endswith("factuality")]
-    n = counted(sum(row["n_answers"] for row in factual or rows[:1]), "labelled answer")
-    if not factual:
-        return Takeaway("No steps of the reasoning were labelled in this run.", n)
-    parts = [f"{study.models[row['model']].title} {value_share(row)}" for row in factual[:4]]
-    return Takeaway(f"Of the steps that the evidence decides, it supports: {', '.join(parts)}.", n)
-
-
 STEP_MEASURES = (
     Measure(
         EFFICIENCY,
@@ -224,4 +211,4 @@ STEP_MEASURES = (
     ),
 )
 
-REASONING = topic("reasoning", of_study(reasoning_rows), STEP_MEASURES, labels=no_labels, takeaways={"steps": reasoning_takeaway})
+REASONING = topic("reasoning", of_study(reasoning_rows), STEP_MEASURES, labels=no_labels)

@@ -9,10 +9,10 @@ from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
 from neuralmedbench.tables.declare import Measure, of_study, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, exploratory, largest
+from neuralmedbench.tables.words import exploratory
 
 Row = MeasureRow | ContrastRow | CountRow
 SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained", "lost"
@@ -70,16 +70,6 @@ def _change_sentence(study: Study, model: str, rows: list[Cells]) -> str:
     return f"{moved} {exploratory(study, 'New minus old pass@1', differences)}".rstrip()
 
 
-def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise what is otherwise in new revisions."""
-    rows = tables["revisions"]
-    if not rows:
-        return Takeaway("No earlier revision of a model stands beside the present one.", "0 revisions")
-    models = sorted({row["model"] for row in rows})
-    parts = [_change_sentence(study, model, [row for row in rows if row["model"] == model]) for model in models]
-    return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
-
-
 MEASURES = (
     Measure(
         "disagreement",
@@ -130,4 +120,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("revisions", of_study(revision_rows), MEASURES, takeaways={"changed": revisions_takeaway})
+TABLE = topic("revisions", of_study(revision_rows), MEASURES)

@@ -11,17 +11,15 @@ from neuralmedbench.estimates.intervals import ByPatient
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.scores import Score, SimilarityRow, response_key
-from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.clinicians.opinions import RATERS
 from neuralmedbench.tables.declare import REPEATABLE, SCORED, Measure, of_study, topic
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared, or `similarity.encoder` is empty"
 DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
@@ -94,22 +92,6 @@ def _sizes(pairs: Sequence[Pair]) -> Cells:
     return {"n_answers": len(pairs), "n_items": len({score.item_id for score, _ in pairs}), "n_patients": len(patients)}
 
 
-def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how badly similarity of words separates a right diagnosis from a wrong one."""
-    rows = [row for row in tables["similarity"] if not row["slice"]]
-    n = counted(sum(row["n_answers"] for row in rows if (row["measure"], row["source"]) == (SIMILARITY, METRICS[0])), "answer")
-    measured = [row for row in rows if row["measure"] == OF_CLINICIANS and row["value"] is not None]
-    if measured:
-        worst = min(measured, key=lambda row: (row["value"], row["model"]))
-        text = f"Likeness of words separates what clinicians pass with an area of {worst['value']:.2f} at worst; 0.50 is chance."
-        return Takeaway(text, n)
-    if not rows:
-        return Takeaway("No similarity was measured in this run.", n)
-    if all(row["note"] == NOT_COMPUTED for row in rows):
-        return Takeaway(f"Similarity was {NOT_COMPUTED}.", n)
-    return Takeaway("Descriptive, never a verdict: no clinician has rated an answer that it could be held against.", n)
-
-
 def _labels(row: Cells) -> list[Label]:
     level = row["value_of_slice"]
     return [(f"{REPEATABLE} level", level), (f"{SCORED} level", level)] if level else []
@@ -136,4 +118,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("similarity", of_study(similarity_rows, trust_rows), MEASURES, labels=_labels, takeaways={"similarity": similarity_takeaway})
+TABLE = topic("similarity", of_study(similarity_rows, trust_rows), MEASURES, labels=_labels)

@@ -12,13 +12,11 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
-from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, exploratory, size_of, value_share
 
 INVISIBLE = "isointense"
 TO_LESION = "views_to_lesion"
@@ -126,31 +124,6 @@ def _compared(
     yield from (made.passes_contrast(name, *pair, answered, **cells) for name, pair in differences.items())
 
 
-def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State which model finds the lesion most often."""
-    rows = [row for row in tables["viewer"] if row.get("difference", row.get("value")) is not None]
-    if not rows:
-        return Takeaway("No model looked through scans itself.", "0 items")
-    largest = max(rows, key=lambda row: row["n_items"])
-    models = counted(len({row["model"] for row in rows}), "model")
-    n = f"{models}, up to {size_of(largest)}"
-    found = [row for row in rows if row["measure"] == "lesion_found"]
-    gains = (
-        exploratory(study, words, [row for row in rows if row["measure"] == measure and (measure != DIFFERENCE or not row["slice"])])
-        for measure, words in GAINS.items()
-    )
-    gain = " ".join(filter(None, gains))
-    if not found:
-        none = "Models looked through scans; no lesion has a known place, so whether they found it is not known."
-        return Takeaway(f"{none} {gain}".rstrip(), n)
-    best = max(found, key=lambda row: (row["value"], row["model"]))
-    return Takeaway(
-        f"{study.models[best['model']].title} had the lesion before it in {value_share(best)} of its answers, the most of all models (intervals are"
-        f" not corrected); whether it recognised it is another question. {gain}".rstrip(),
-        n,
-    )
-
-
 MEASURES = (
     Measure(
         "lesion_found",
@@ -200,4 +173,4 @@ MEASURES = (
     Measure("views", "Views", "Views of an answer, on average.", "number", main=False),
 )
 
-TABLE = topic("viewer", of_study(viewer_rows), MEASURES, takeaways={"viewer": takeaway})
+TABLE = topic("viewer", of_study(viewer_rows), MEASURES)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
-from neuralmedbench.records.words import counted, listing
+from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.declare import Measure, of_study, topic
@@ -16,7 +16,7 @@ from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, exploratory, size_of, value_share
+from neuralmedbench.tables.words import exploratory, size_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -139,29 +139,6 @@ def _measures(made: ModelRows, arm: str, found: Sequence[tuple[int, WorkUp]]) ->
         }
         for name, values in by_turn.items():
             yield made.mean(name, values, slice="turn", value_of_slice=str(turn), most=LARGEST.get(name, 1.0), **cells)
-
-
-def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State how much of the essential evidence the models ask for, and whose list it is."""
-    whole = [row for row in tables["workup"] if row["arm"] == FULL and not row["slice"] and row.get("value") is not None]
-    rows = [row for row in whole if row["model"] not in study.readers]
-    people = readers_sentence(study, whole)
-    if not rows:
-        return Takeaway(f"No model was asked for a work-up. {people}".rstrip(), "0 items")
-    largest = max(rows, key=lambda row: row["n_items"])
-    models = counted(len({row["model"] for row in rows}), "model")
-    n = f"{models}, up to {size_of(largest)}"
-    asked = [row for row in rows if row["measure"] == "essential_recall"]
-    further = " ".join(filter(None, (people, choice_sentence(study, tables))))
-    if not asked:
-        return Takeaway(f"Which evidence a case needs was not stated, so what models ask for is only counted. {further}".rstrip(), n)
-    best = max(asked, key=lambda row: (row["value"], row["model"]))
-    title = study.models[best["model"]].title
-    return Takeaway(
-        f"{title} asks for {value_share(best)} of the examinations that the case's author calls essential, the most of all models"
-        f" (intervals are not corrected); no expert reviewed that list. {further}".rstrip(),
-        n,
-    )
 
 
 def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
@@ -302,4 +279,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("workup", of_study(work_up_rows), MEASURES, takeaways={"workup": takeaway})
+TABLE = topic("workup", of_study(work_up_rows), MEASURES)

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinical.readings import (
-    ABNORMAL,
     INDETERMINATE,
     READ,
     DiagnosticItems,
@@ -20,10 +18,9 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
 )
 from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, of_study, topic
-from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
 SENSITIVITY, SPECIFICITY, BEST_CASE = "sensitivity", "specificity", "best_case"
 """Measures; the last is one of the others if all indeterminate answers were right."""
@@ -119,32 +116,6 @@ def reading_rows(study: Study) -> list[ReadingRow]:
     return rows
 
 
-def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State how often the model of rank 1 tells abnormal from normal."""
-    parts, sizes = [], []
-    for name, benchmark in study.benchmarks.items():
-        own = rows_of_best(tables["accuracy"], tables, name)
-        rates = [row for row in own if row["measure"] in (SENSITIVITY, SPECIFICITY) and row["value"] is not None]
-        found = {row["measure"]: row for row in rates if row["value_of_slice"] == ABNORMAL.name}
-        if len(found) < len(SIDES):
-            continue
-        sick, well = (counted(found[measure]["n_patients"], benchmark.cluster) for measure in (SENSITIVITY, SPECIFICITY))
-        sizes.append((name, f"{sick} with and {well} without an abnormality"))
-        parts.append(
-            f"{benchmark.config.title}: {study.models[own[0]['model']].title} names an abnormality in {value_share(found[SENSITIVITY])} of its "
-            f"answers about {sick} with one, and none in {value_share(found[SPECIFICITY])} of those about {well} without."
-        )
-    if parts:
-        return Takeaway(" ".join(parts), by_benchmark(sizes))
-    rows = tables["accuracy"]
-    text = (
-        "Normal against abnormal: no number for a model of rank 1."
-        if rows
-        else "No target condition has two patients with it and two without it."
-    )
-    return Takeaway(text, largest(rows))
-
-
 MEASURES = (
     Measure(
         SENSITIVITY,
@@ -199,7 +170,6 @@ ACCURACY = topic(
     of_study(accuracy_rows),
     MEASURES,
     labels=lambda row: [(row["slice"], row["value_of_slice"])],
-    takeaways={"accuracy": accuracy_takeaway},
 )
 
 READINGS = Table(

@@ -12,7 +12,6 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.vocabulary import TimeCritical
-from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.scores import grades_by_response
 from neuralmedbench.tables.clinical.readings import (
     ALL_REFERENCES,
@@ -28,10 +27,9 @@ from neuralmedbench.tables.clinical.readings import (
 )
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
 
 NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_other", "called_normal", "no_diagnosis")
 """Every answer to a time-critical reference is one of these: the reference, a wider term of it, something else, a normal scan, or nothing."""
@@ -147,36 +145,6 @@ def _must_not(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterat
         yield row if complete else replace(row, value=None, low=None, high=None)
 
 
-def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State how often the model of rank 1 misses a time-critical diagnosis, and how often it says what must not be said."""
-    parts, used = [], list[Cells]()
-    for name, benchmark in study.benchmarks.items():
-        rows = rows_of_best(tables["urgency"], tables, name)
-        own = {(row["value_of_slice"], row["measure"]): row for row in rows if row["value"] is not None}
-        missed, normal = own.get((TIME_CRITICAL, MISSED)), own.get((TIME_CRITICAL, CALLED_NORMAL))
-        if not own:
-            continue
-        title = study.models[rows[0]["model"]].title
-        if missed and normal:
-            used.append(missed)
-            parts.append(
-                f"{benchmark.config.title}: {title} calls a time-critical diagnosis something else or normal in {value_share(missed)} of its "
-                f"answers about {counted(missed['n_patients'], benchmark.cluster)}, normal in {value_share(normal)}."
-            )
-        if row := own.get((ALL_REFERENCES, MUST_NOT)):
-            used.append(row)
-            parts.append(f"Of the statements that must not be made, it makes {value_share(row)}.")
-    if parts:
-        chosen = (
-            f" Which diagnoses are time-critical: list {study.urgency.version}, {study.urgency.status}." if study.urgency.version else ""
-        )
-        return Takeaway(" ".join(parts) + chosen, largest(used))
-    text = (
-        "No ranked model answered about a time-critical diagnosis." if tables["urgency"] else "No reference of this run is time-critical."
-    )
-    return Takeaway(text, largest(tables["urgency"]))
-
-
 def _labels(row: Cells) -> list[Label]:
     return [("forbidding" if row["measure"] == MUST_NOT else "urgent", row["value_of_slice"])]
 
@@ -208,4 +176,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("urgency", of_study(urgency_rows), MEASURES, labels=_labels, takeaways={"urgency": urgency_takeaway})
+TABLE = topic("urgency", of_study(urgency_rows), MEASURES, labels=_labels)

@@ -15,7 +15,6 @@ from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, largest, titles_of
 
 CLASS = "class"
 LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "inconclusive")
@@ -183,28 +182,6 @@ def blind_sentence(study: Study, tables: Tables) -> str:
     return f"Solved without pictures by at least one model: {listing(parts, len(parts))}." if parts else ""
 
 
-def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State the class of every model, by benchmark, and the number of items that models solve blind."""
-    rows = [row for row in tables["grounding"] if row["measure"] == CLASS]
-    blind = blind_sentence(study, tables)
-    size = largest([row for row in tables["grounding"] if row["n_items"]])
-    if not rows:
-        return Takeaway(" ".join(filter(None, ("No model was asked with the pictures of a patient with another disease.", blind))), size)
-    parts = []
-    for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
-        of_class = {
-            told: [row["model"] for row in rows if (row["benchmark"], row["note"].partition(":")[0]) == (benchmark, told)]
-            for told in CLASSES
-        }
-        words = "; ".join(
-            f"{titles_of(study, models)} {WORDS[told].replace('(s)', 's' if len(models) == 1 else '')}"
-            for told, models in of_class.items()
-            if models
-        )
-        parts.append((study.benchmarks[benchmark].config.title, words))
-    return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)} (exploratory).", blind))), size)
-
-
 MEASURES = (
     Measure(
         CLASS,
@@ -308,4 +285,4 @@ MEASURES = (
     ),
 )
 
-GROUNDING = topic("grounding", of_study(grounding_rows), MEASURES, takeaways={"grounding": grounding_takeaway})
+GROUNDING = topic("grounding", of_study(grounding_rows), MEASURES)
