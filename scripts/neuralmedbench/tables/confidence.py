@@ -262,24 +262,6 @@ def _coverages(made: ModelRows, answers: Confidences) -> Iterator[MeasureRow]:
         yield made.interval(SHARE_RIGHT, interval, items, **cells)
 
 
-def confidence_sentence(study: Study, rows: list[Cells]) -> str:
-    """State which models are overconfident by their stated confidences under the arm full: their intervals lie above zero."""
-    stated = _stated(row for row in rows if row["model"] not in study.readers)
-    if not stated:
-        return "No model of this run states how sure it is."
-    sure = {place: of for place, of in stated.items() if (of[OVERCONFIDENCE]["low"] or 0) > 0}
-    models = f"of {len({model for _, model in stated})} models that state how sure they are"
-    if not sure:
-        return f"None {models} is too sure of itself beyond its interval."
-    benchmark, model = max(sure, key=lambda place: (sure[place][OVERCONFIDENCE]["value"], *reversed(place)))
-    mean, right = (100 * sure[benchmark, model][name]["value"] for name in OF_BINS)
-    number = len({model for _, model in sure})
-    verb = "is too sure of itself beyond its interval" if number == 1 else "are too sure of themselves beyond their intervals"
-    where = f" on {study.benchmarks[benchmark].config.title}" if len(study.benchmarks) > 1 else ""
-    says = f"{study.models[model].title} is {mean:.0f} % sure and {right:.0f} % right"
-    return f"{number} {models} {verb} (not corrected for the number of models): {says}{where}."
-
-
 def _stated(rows: Iterable[Cells]) -> dict[tuple[Any, ...], dict[str, Cells]]:
     """Return the measures of stated confidences under the arm full, by benchmark and model, where there are any."""
     stated = (row for row in rows if row["arm"] == FULL and row.get("source") == ConfidenceSource.STATED and not row["slice"])

@@ -11,14 +11,12 @@ from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.results import PASS1_PATIENTS, by_measure
-from neuralmedbench.records.words import counted, percent, percent_span, points, points_span
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import Measure, arm_labels, of_study, side_labels, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import rows_of_best, value_share
 
 Row = MeasureRow | ContrastRow
 
@@ -130,39 +128,6 @@ def share_beyond_grader(full: float, told: float, accuracy: GraderAccuracy) -> t
         if before is not None and after is not None and before < 1:
             shares.append((after - before) / (1 - before))
     return (min(shares), max(shares)) if shares else None
-
-
-def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """State the effect of the findings on the model of rank 1; empty if it was not asked with them."""
-    rows = by_measure(rows_of_best(tables["decomposition"], tables, benchmark), "arm")
-    of_arms = {arm: measures for (_, _, arm), measures in rows.items()}
-    told = of_arms.get(TOLD, {})
-    if GAIN not in told:
-        return ""
-    rate, share = told[PASS1_PATIENTS], told[SHARE]
-    # the effect that the first screen shows; without another patient's findings, what the findings change
-    effect = told.get(EFFECT, {})
-    by_other = effect.get("difference") is not None
-    findings, instead = ("the patient's findings", "told another patient's") if by_other else ("the findings", "without them")
-    contrast = effect if by_other else told[GAIN]
-    other = percent(of_arms[contrast["other_arm"]][PASS1_PATIENTS]["value"])
-    span = points_span(contrast["low"], contrast["high"])
-    known = f" ({span}; exploratory)" if span else " (exploratory)"
-    title = study.models[rate["model"]].title
-    sentence = f"Told {findings}, {title} passes {percent(rate['value'])} of {counted(rate['n_items'], 'item')}, {instead} {other}"
-    sentence += f": {points(contrast['difference'])} points{known}"
-    sentence += f"; without any, {percent(of_arms[Arm.FULL][PASS1_PATIENTS]['value'])}" if by_other else ""
-    if share["value"] is not None:
-        ends = told.get(BEYOND_GRADER, {})
-        span = percent_span(ends.get("low"), ends.get("high"))
-        sentence += f". The findings repair {value_share(share)} of its errors"
-        sentence += f"; within what is known of the grader's errors, {span}." if span else "; how often the grader errs is not known."
-    else:
-        sentence += f". No share of its errors is given: {share['note']}."
-    leak = of_arms.get(Arm.FINDINGS_ONLY, {}).get(PASS1_PATIENTS, {})
-    if leak.get("value") is not None:
-        sentence += f" The findings alone, without pictures and history, pass {value_share(leak)}."
-    return sentence
 
 
 MEASURES = (

@@ -24,9 +24,6 @@ PLAIN, ALL_OF_IT = "plain", "all"
 KNOWN = "evidence known"
 """Label of the items that the rows are about, for suppression."""
 
-IMPLIED = ("point", "box_0.3")
-"""Kinds that a right box at the larger overlap mostly implies: no sentence lists them beside it."""
-
 WORDS = {
     "side": "side",
     "region": "region",

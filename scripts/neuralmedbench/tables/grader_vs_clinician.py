@@ -20,7 +20,6 @@ from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import begun
 
 MAKERS = {
     "anthropic": "anthropic",
@@ -193,17 +192,6 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
     names = [score.item_id if level == "item" else score.model for score in scores]
     by = ByPatient([score.patient_id for score in scores], settings).at(places)
     return Pairs(value, clinician, passed, weight, codes_of(names)[places], by)
-
-
-def trust_line(study: Study, tables: Tables) -> str:
-    """State how far graders follow clinicians, or why that is not known."""
-    if text := _follow_text(study, tables):
-        return begun(text, study)
-    if any(not is_simulated(row) for row in tables["grader_vs_clinician"]):
-        return "Clinicians have rated too few answers to say how well a grader follows them."
-    if tables["grader_vs_clinician"]:
-        return "No clinician has rated an answer. What stands here is of simulated raters, and says nothing about a grader or a model."
-    return "No clinician has rated an answer: every open score on this page is a grader's word alone."
 
 
 def _over_all_models(tables: Tables) -> list[Cells]:

@@ -18,10 +18,9 @@ from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import best_of, exploratory, value_share
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"
@@ -221,28 +220,6 @@ def balanced_seeds(seeds: Sequence[int], options: int) -> list[int]:
     squares = [range(first, first + options) for first in range(1, max(seeds) + 1, options)]
     whole = [seed for square in squares if set(square) <= set(seeds) for seed in square]
     return whole or list(seeds)
-
-
-def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """State how often the best model that was asked takes over a wrong and a right suggestion, and by how much the two differ."""
-    found = {
-        (row["model"], row["measure"]): row
-        for row in tables["pressure"]
-        if row["benchmark"] == benchmark and row.get("difference", row.get("value")) is not None
-    }
-    best = best_of(tables, benchmark)
-    asked = [name for name in study.models if (name, "gives_in") in found]
-    model = best["model"] if best and best["model"] in asked else next(iter(asked), "")
-    if not model:
-        return ""
-    text = (
-        f"{study.models[model].title} takes over a wrong suggestion instead of {value_share(found[model, 'gives_in'])} of its right answers"
-    )
-    if (model, "corrected") not in found:
-        return f"{text}."
-    text += f", and a right one instead of {value_share(found[model, 'corrected'])} of its wrong ones"
-    difference = exploratory(study, "Right minus wrong", [found[model, ASYMMETRY]] if (model, ASYMMETRY) in found else [])
-    return f"{text}. {difference}".rstrip()
 
 
 MEASURES = (

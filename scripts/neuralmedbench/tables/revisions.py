@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.records.results import PASS1_PATIENTS
-from neuralmedbench.records.words import counted
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import exploratory
 
 Row = MeasureRow | ContrastRow | CountRow
 SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained", "lost"
@@ -54,20 +52,6 @@ def _rows(made: ModelRows, sides: PairedItems, revisions: tuple[str, str]) -> It
             yield made.difference(DIFFERENCE, change, note=both, **size)
             yield made.count(GAINED, change.only_first or 0, size["n_items"], **size)
             yield made.count(LOST, change.only_second or 0, size["n_items"], **size)
-
-
-def _change_sentence(study: Study, model: str, rows: list[Cells]) -> str:
-    """Say what is otherwise in the new revision of a model."""
-    title = study.models[model].title
-    texts = [row["value"] for row in rows if row["measure"] == SAME_TEXT]
-    if all(value == 1 for value in texts):
-        return f"The new revision of {title} gives the answers of the one before, word for word."
-    counts = {name: [row for row in rows if row["measure"] == name] for name in (GAINED, LOST)}
-    gained, lost = (sum(row["count"] for row in counts[name]) for name in (GAINED, LOST))
-    items = counted(sum(row["of"] for row in counts[GAINED]), "verdict")
-    moved = f"In the new revision of {title} {gained + lost} of {items} changed ({gained} to passed, {lost} to failed)."
-    differences = [row for row in rows if row["measure"] == DIFFERENCE]
-    return f"{moved} {exploratory(study, 'New minus old pass@1', differences)}".rstrip()
 
 
 MEASURES = (

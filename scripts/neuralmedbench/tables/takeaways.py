@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from neuralmedbench.records.results import PRIOR
 from neuralmedbench.records.words import counted, decimal, percent, percent_with_span, points, points_span
@@ -64,11 +64,12 @@ def _range_of(measure: Measure, rows: Sequence[Cells]) -> str:
 
 def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
     """Format one number with its interval, or the least and the largest of several."""
-    low, high = (pick(rows, key=lambda row: float(row[column])) for pick in (min, max))
+    ordered = sorted(rows, key=lambda row: float(row[column]))
+    low, high = ordered[0], ordered[-1]
     models = len({row["model"] for row in rows})
     if len(rows) == 1:
         return _with_interval(unit, low, column)
-    form = {"share": percent, "points": points}.get(unit, decimal)
+    form: Callable[[float], str] = percent if unit == "share" else points if unit == "points" else decimal
     noun = " points" if unit == "points" else ""
     return f"{form(low[column])} to {form(high[column])}{noun} over {counted(models, 'model')}"
 

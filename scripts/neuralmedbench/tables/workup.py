@@ -8,15 +8,13 @@ from collections.abc import Iterator, Sequence
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
-from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import exploratory, size_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -139,27 +137,6 @@ def _measures(made: ModelRows, arm: str, found: Sequence[tuple[int, WorkUp]]) ->
         }
         for name, values in by_turn.items():
             yield made.mean(name, values, slice="turn", value_of_slice=str(turn), most=LARGEST.get(name, 1.0), **cells)
-
-
-def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
-    """State how much of the essential evidence people ask for; empty if none worked up a case with a list."""
-    asked = [row for row in rows if row["model"] in study.readers and row["measure"] == "essential_recall"]
-    several = len({row["benchmark"] for row in asked}) > 1
-    parts = [
-        f"{study.models[row['model']].title} asks for {value_share(row)} of the essential examinations on {size_of(row)}"
-        + (f" of {study.benchmarks[row['benchmark']].config.title}" if several else "")
-        for row in asked
-    ]
-    return f"{listing(parts)}." if parts else ""
-
-
-def choice_sentence(study: Study, tables: Tables) -> str:
-    """State what models gain by choosing the evidence, or by asking for facts; empty if none was asked both ways."""
-    sentences = []
-    for (measure, order), words in GAINS.items():
-        rows = [row for row in tables["workup"] if row["measure"] == measure and row["other_arm"].endswith(f"-{order}")]
-        sentences.append(exploratory(study, words, rows))
-    return " ".join(filter(None, sentences))
 
 
 MEASURES = (

@@ -8,11 +8,10 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.words import all_of, counted, listing
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
@@ -167,19 +166,6 @@ WORDS = {
     UNTOLD: "inconclusive",
 }
 """What the classes say of a model."""
-
-
-def blind_sentence(study: Study, tables: Tables) -> str:
-    """State how many items models solve without pictures, of the benchmarks whose list is shown; empty if none is."""
-    parts = []
-    for name, benchmark in study.benchmarks.items():
-        solved = [row for row in tables["items"] if row["benchmark"] == name and row["n_blind"]]
-        if solved:
-            of_all = sum(row["n_blind"] == row["n_blind_models"] for row in solved)
-            models = max(row["n_blind_models"] for row in solved)
-            whole = f", {of_all} of them by {all_of(models, 'model')}" if models > 1 else ""
-            parts.append(f"{benchmark.config.title}: {counted(len(solved), 'item')}{whole}")
-    return f"Solved without pictures by at least one model: {listing(parts, len(parts))}." if parts else ""
 
 
 MEASURES = (
