@@ -141,12 +141,13 @@ def error_kinds() -> Iterator[ErrorKind]:
 
 
 def error_rows(study: Study) -> list[MeasureRow]:
-    """Errors in answers by who labelled them (`source`) and by code, group or class of the paper (`value_of_slice`).
+    """Errors in answers, by who labelled them (`source`) and by kind (`value_of_slice`).
 
-    An answer with several raters counts as the share of them who marked it. Answers of a round are weighted by the inverse of the probability
-    of their draw; shares of labels are not, and their `note` has the number of labels. `left_out` counts answers whose labels failed, `note`
-    names the group of a code. A missed lesion counts only over items that show the lesion, a hallucinated finding only where the list of
-    findings is complete.
+    An answer with several raters counts as the share of them who marked it. Answers of a round are
+    weighted by the inverse of the probability of their draw; shares of labels are not, and their
+    `note` has the number of labels. `left_out` counts answers whose labels failed, `note` names the
+    group of a code. A missed lesion counts only over items that show the lesion, a hallucinated
+    finding only where the list of findings is complete.
     """
     return [
         row

@@ -45,10 +45,12 @@ class _ModelDraws:
 
 
 def calibrated_rows(study: Study) -> list[MeasureRow]:
-    """Pass rates by grader (`source`), and corrected by clinicians or simulated raters (`value_of_slice`).
+    """Pass rates by grader (`source`), and corrected by raters (`value_of_slice`).
 
-    Of a corrected rate `n_answers` and `n_patients` count the rated answers and their patients, `left_out` those that nobody could judge.
-    There are no rows for benchmarks without open answers, and none for readers: they answer a sample of the items, so their rate is not known.
+    Raters are clinicians or simulated. Of a corrected rate `n_answers` and `n_patients` count the
+    rated answers and their patients, `left_out` those that nobody could judge. There are no rows
+    for benchmarks without open answers, and none for readers: they answer a sample of the items, so
+    their rate is not known.
     """
     rows = list[MeasureRow]()
     # a round may draw from several benchmarks, so probabilities are over all of them

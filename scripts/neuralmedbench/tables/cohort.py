@@ -231,7 +231,7 @@ def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
 
 
 def cohort_rows(study: Study) -> list[CountRow]:
-    """Items and patients by level, family, diagnosis, sequence, age, sex, scanner and field strength."""
+    """Items and patients by level, family, diagnosis, sequence, age, sex and scanner."""
     rows = []
     for benchmark in study.benchmarks.values():
         groups: dict[str, dict[str, list[Item]]] = {}

@@ -166,8 +166,9 @@ OF_BINS, OF_LEVELS = tuple(ESTIMATES)[:2], tuple(ESTIMATES)[:3]
 def confidence_rows(study: Study) -> list[Row]:
     """Confidence of answers, by where it comes from (`source`), and whether it follows the truth.
 
-    Of the full request, also bins of about equally many answers (`bin`), and the share right among the surest part of all answers
-    (`coverage`), with an interval at `FIXED`. Contrasts of other arms are on the items with a confidence under both.
+    Of the full request, also bins of about equally many answers (`bin`), and the share right among
+    the surest part of all answers (`coverage`), with an interval at `FIXED`. Contrasts of other
+    arms are on the items with a confidence under both.
     """
     return [row for made in ModelRows.of_models("confidence", study) for row in _rows(made)]
 
@@ -293,7 +294,7 @@ MEASURES = (
     Measure(
         SHARE_RIGHT,
         "Right",
-        ("Answers that pass, of those with a confidence; by `coverage`, of the surest part of all answers."),
+        "Answers that pass, of those with a confidence; by `coverage`, of the surest part of all.",
     ),
     Measure(
         OVERCONFIDENCE,
@@ -316,7 +317,7 @@ MEASURES = (
     Measure(
         "ece",
         "Calibration error",
-        ("Mean distance of confidence from share right over 15 bins of equal width, weighted by answers."),
+        "Mean distance of confidence from share right over 15 bins of equal width, by answers.",
         "number",
         main=False,
     ),

@@ -49,9 +49,10 @@ Row = MeasureRow | ContrastRow
 
 
 def contamination_rows(study: Study) -> list[Row]:
-    """Items from before and after the end of a model's training data (`value_of_slice`), as a sign that it knew them.
+    """Items from before and after a model's training cut-off (`value_of_slice`).
 
-    Models that are neither readers nor built-in references. Where nothing is compared, `note` has the reason.
+    Models that are neither readers nor built-in references. Where nothing is compared, `note` has
+    the reason.
     """
     models = ModelRows.of_models("contamination", study)
     return [
@@ -155,12 +156,12 @@ MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "pass@1",
-        ("Answers that pass before and after the cut-off, patients alike; as a contrast, before minus after."),
+        "Answers that pass before and after the cut-off; as a contrast, before minus after.",
     ),
     Measure(
         "rubric",
         "Rubric",
-        ("Points of the rubric before and after the cut-off, patients alike; as a contrast, before minus after."),
+        "Points of the rubric before and after the cut-off; as a contrast, before minus after.",
     ),
 )
 

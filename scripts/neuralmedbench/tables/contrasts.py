@@ -165,7 +165,7 @@ ARM_MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "Arm minus full",
-        ("pass@1 under the arm minus pass@1 under the full request, on the same items; patients count alike."),
+        "pass@1 under the arm minus pass@1 under the full request, on the same items.",
         "points",
     ),
 )
@@ -176,7 +176,7 @@ PAIR_MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "First minus second",
-        "pass@1 of `model` minus pass@1 of `other`, on the same items; patients count alike.",
+        "pass@1 of `model` minus pass@1 of `other`, on the same items.",
         "points",
     ),
     Measure(
@@ -213,8 +213,8 @@ PASS1_DIFFERENCE = "pass1_difference"
 def reader_rows(study: Study) -> list[Row]:
     """Clinicians against models, and against each other, on the items that both answered.
 
-    On all items, then on each family and level. Strata of a round are drawn with different probabilities, so a rate here is that of the items
-    shown, not of the benchmark.
+    On all items, then on each family and level. Strata of a round are drawn with different
+    probabilities, so a rate here is that of the items shown, not of the benchmark.
     """
     return [row for made in ModelRows.of_models("readers", study) if made.model in study.readers for row in _reader_rows(made)]
 
@@ -250,7 +250,7 @@ READER_MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "pass@1",
-        ("Answers of `model` that pass, on the items that `other` answered too; patients count alike."),
+        "Answers of `model` that pass, on the items that `other` answered too, patients alike.",
     ),
     Measure(
         PASS1_DIFFERENCE,

@@ -134,7 +134,7 @@ MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "pass@1",
-        ("Answers that pass under the arm, patients alike, on items answered with and without the findings."),
+        "Answers that pass, patients alike, on items answered with and without the findings.",
     ),
     Measure(
         GAIN,
@@ -151,7 +151,7 @@ MEASURES = (
     Measure(
         BEYOND,
         "Beyond findings alone",
-        ("pass@1 with the findings minus pass@1 with the findings alone, without pictures and history."),
+        "pass@1 with the findings minus pass@1 with the findings and nothing else.",
         "points",
         main=False,
     ),
@@ -160,7 +160,7 @@ MEASURES = (
     Measure(
         SHARE,
         "Share of errors repaired",
-        ("The gain as a share of the errors under the full request, where all three differences are above 0."),
+        "Net share of errors that the findings repair; given where all three differences exceed 0.",
     ),
     Measure(
         BEYOND_GRADER,

@@ -20,10 +20,10 @@ Row = MeasureRow | ContrastRow
 
 
 def degradation_rows(study: Study) -> list[Row]:
-    """Answers to degraded pictures, by artefact (`slice`) and level (`value_of_slice`; level 0 is the full request).
+    """Answers to degraded pictures, by artefact (`slice`) and level (`value_of_slice`).
 
-    All levels of an artefact are over the same items: those without a missing answer at any of them, and for the confidence those of which
-    every level has one.
+    Level 0 is the full request. All levels of an artefact are over the same items: those without a
+    missing answer at any of them, and for the confidence those of which every level has one.
     """
     return [row for benchmark in study.benchmarks.values() for row in _rows(study, benchmark)]
 

@@ -39,10 +39,12 @@ PASSES, LOST, UNREAD = "pass1", "credit_lost", "places_unread"
 
 
 def evidence_rows(study: Study) -> list[MeasureRow]:
-    """Right diagnoses that count only with the right side, region, picture or box (`value_of_slice`).
+    """Right diagnoses that count only with the right evidence (`value_of_slice`).
 
-    All are over the same items: those with a ranked differential for which the reference knows every kind of evidence that the answer form
-    asks for and that it knows of any item. What an answer does not state, or states in a way that cannot be read, is wrong.
+    Evidence is side, region, picture, point or box. All are over the same items: those with a
+    ranked differential for which the reference knows every kind of evidence that the answer form
+    asks for and that it knows of any item. What an answer does not state, or states in a way that
+    cannot be read, is wrong.
     """
     return [
         row
@@ -114,7 +116,7 @@ MEASURES = (
     Measure(
         PASSES,
         "Right with evidence",
-        ("Answers that pass with the right evidence (`value_of_slice`), of all answers; `plain` asks for none."),
+        "Answers that pass with the right evidence (`value_of_slice`; `plain`: without any).",
     ),
     Measure(LOST, "Credit lost", "Answers that pass without the right evidence, of all answers."),
     Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),

@@ -56,7 +56,8 @@ def references_of(gold: Gold) -> dict[str, FieldReference]:
 def field_rows(study: Study) -> list[MeasureRow]:
     """Structured answers, field by field (`value_of_slice`).
 
-    A value that could not be read is not right; a field whose rule only describes has no `accuracy`.
+    A value that could not be read is not right; a field whose rule only describes has no
+    `accuracy`.
     """
     return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
 

@@ -26,7 +26,8 @@ SAMPLES_PER_ITEM = "samples_per_item"
 def sample_rows(study: Study) -> list[CountRow]:
     """Completeness of the samples of an item, and whether they differ.
 
-    Over items that have a reference; refused, truncated and unreadable samples came. `slice` has the largest number expected of one item.
+    Over items that have a reference; refused, truncated and unreadable samples came. `slice` has
+    the largest number expected of one item.
     """
     return [row for benchmark in study.benchmarks.values() for row in _sample_rows(study, benchmark)]
 
@@ -69,8 +70,9 @@ PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 def validity_rows(study: Study) -> list[CountRow]:
     """Form of the answers, by runner: how many can be used, and where the others stop.
 
-    The four `parse_...` add up to the answers that came, refused and truncated ones included; `thoughts_alone` is part of `parse_failed`.
-    Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the steps before it.
+    The four `parse_...` add up to the answers that came, refused and truncated ones included;
+    `thoughts_alone` is part of `parse_failed`. Structured answers also have the steps of
+    `form.STEPS`, each of which counts only answers that pass the steps before it.
     """
     rows = []
     for benchmark in study.benchmarks.values():

@@ -98,11 +98,12 @@ class _Judge:
 
 
 def trust_rows(study: Study) -> list[MeasureRow]:
-    """Agreement of each judge (`source`) with clinicians or simulated raters (`value_of_slice`), by level (`slice`).
+    """Agreement of judges (`source`) with raters (`value_of_slice`), by level (`slice`).
 
-    `response`: single answers of all models (without a model), then of each; `item` and `model`: means. Every rated answer has the same
-    weight: the numbers are about these answers, not weighted for their draw. `note` counts the models of a mean over models, and says of a
-    grader's `bias` on one model whether one maker made both.
+    Raters are clinicians or simulated. `response`: single answers of all models (without a model),
+    then of each; `item` and `model`: means. Every rated answer has the same weight: the numbers are
+    about these answers, not weighted for their draw. `note` counts the models of a mean over
+    models, and says of a grader's `bias` on one model whether one maker made both.
     """
     rows = list[MeasureRow]()
     for simulated, raters in RATERS.items():

@@ -29,7 +29,8 @@ Votes = dict[str, float]
 def jury_rows(study: Study) -> list[MeasureRow]:
     """Votes of juries (`source`) by criterion, whole and without each member.
 
-    All criteria of rubrics are one. `left_out` counts answers without a verdict, `note` has the rule and the number of members.
+    All criteria of rubrics are one. `left_out` counts answers without a verdict, `note` has the
+    rule and the number of members.
     """
     return [
         row

@@ -44,10 +44,11 @@ class Climb(NamedTuple):
 
 
 def ladder_rows(study: Study) -> list[MeasureRow]:
-    """Questions in stages, by stage (`value_of_slice`): each counts only if those before it are right.
+    """Stages of a question (`value_of_slice`), each of which builds on those before it.
 
-    A stage is right if all values that it asks for are right. All stages are asked whatever the answers are, so that no prompt depends on a
-    reference; that later ones do not count is decided here. A missing answer does not count. `slice` is the ladder or its retry.
+    A stage is right if all values that it asks for are right. All stages are asked whatever the
+    answers are, so that no prompt depends on a reference; that later ones do not count is decided
+    here. A missing answer does not count. `slice` is the ladder or its retry.
     """
     rows = []
     for made in ModelRows.of_models("ladder", study):

@@ -226,17 +226,17 @@ MEASURES = (
     Measure(
         "gives_in",
         "Misled",
-        ("Right answers that become the wrong answer which a colleague suggests, of all right answers."),
+        "Right answers that become the wrong one which a colleague suggests, of all right ones.",
     ),
     Measure(
         "corrected",
         "Corrected",
-        ("Wrong answers that become right when a colleague suggests the right one, of all wrong answers."),
+        "Wrong answers that become right when the right one is suggested, of all wrong ones.",
     ),
     Measure(
         ASYMMETRY,
         "Corrected minus misled",
-        ("`corrected` minus `gives_in`: above 0 where right suggestions move a model more than wrong ones."),
+        "`corrected` minus `gives_in`: above 0 where right suggestions move a model more.",
         "points",
     ),
     Measure(
@@ -313,7 +313,7 @@ MEASURES = (
     Measure(
         "place",
         "Option in place",
-        ("Answers that name the option in this place, over orders in which each option takes each place."),
+        "Answers that name the option in this place, over orders that put each in every place.",
         main=False,
     ),
     Measure(
@@ -325,7 +325,7 @@ MEASURES = (
     Measure(
         "finds_none_if_known",
         "None right, if known",
-        ("Answers that choose none of the above where that is right, of samples right under the full request."),
+        "`finds_none` of the samples that are right under the full request.",
         main=False,
     ),
     Measure(

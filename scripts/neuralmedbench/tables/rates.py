@@ -40,11 +40,13 @@ UNKNOWN = dict.fromkeys(("value", "low", "high"))
 
 
 def rate_rows(study: Study) -> list[MeasureRow]:
-    """Rates of models by arm and strategy over all items, and under the full request by group of items (`slice`).
+    """Rates by arm and strategy, and under the full request by group of items (`slice`).
 
-    The slice `ranked_differential` holds the items over which both readings of pass@5 are counted, so that its rates are of the same items. The
-    model `prior`, the best constant answer, has rates by family and of this slice. `n_answers` are expected, `left_out` are missing. Where too
-    many are, the rate has no value: `low` and `high` are what it would be if all of them had failed, and had passed (`method` is `left open`).
+    The slice `ranked_differential` holds the items over which both readings of pass@5 are counted,
+    so that its rates are of the same items. The model `prior`, the best constant answer, has rates
+    by family and of this slice. `n_answers` are expected, `left_out` are missing. Where too many
+    are, the rate has no value: `low` and `high` are what it would be if all of them had failed, and
+    had passed (`method` is `left open`).
     """
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
@@ -160,12 +162,12 @@ MEASURES = (
     Measure(
         "pass5",
         "pass@5, samples",
-        "Chance that one of five samples of an item passes, without bias from their number.",
+        "Chance that at least one of five samples passes, over items with five or more.",
     ),
     Measure(
         "candidates5",
         "pass@5, candidates",
-        ("Answers with the reference among their first five diagnoses, of items that ask for a ranked differential."),
+        "Answers with the reference among five candidates, of items that ask for a ranking.",
     ),
     Measure(
         "all_right",
@@ -180,7 +182,7 @@ MEASURES = (
     Measure(
         PAIR_PART,
         "Pairs: some right",
-        "Pairs of items with one member right and another wrong, of all expected pairs of answers.",
+        "Pairs of items with some members right, of all expected pairs of answers.",
     ),
     Measure(
         PAIR_WRONG,

@@ -110,7 +110,8 @@ RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 def turn_rows(study: Study) -> list[MeasureRow]:
     """Dialogues, turn by turn.
 
-    A turn that names nothing is wrong, and never the same as another one. Over samples in which every turn was answered.
+    A turn that names nothing is wrong, and never the same as another one. Over samples in which
+    every turn was answered.
     """
     rows = []
     for made in ModelRows.of_models("turns", study):
@@ -168,8 +169,8 @@ OF_STEPS = (EFFICIENCY, FACTUALITY, COMPLETENESS)
 def reasoning_rows(study: Study) -> list[MeasureRow]:
     """Labelled steps of reasoning, by grader (`source`).
 
-    `left_out` counts answers whose grade is missing; an answer for which the measure is undefined (no step, or none that the evidence
-    decides) is in neither number.
+    `left_out` counts answers whose grade is missing; an answer for which the measure is undefined
+    (no step, or none that the evidence decides) is in neither number.
     """
     return [row for made in ModelRows.of_models("reasoning", study) for grader in study.graders for row in _step_rows(study, made, grader)]
 

@@ -17,9 +17,10 @@ SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained",
 
 
 def revision_rows(study: Study) -> list[Row]:
-    """Revisions of a model, the present against the one before, by passes and by leading diagnosis (`value_of_slice`).
+    """Revisions of a model: the present one against the one before.
 
-    For every model whose ledger holds answers of an earlier revision. `source` and `note` name the revisions.
+    What is compared, passes or leading diagnoses, stands in `value_of_slice`. For every model whose
+    ledger holds answers of an earlier revision. `source` and `note` name the revisions.
     """
     rows: list[Row] = []
     for made in ModelRows.of_models("revisions", study):

@@ -33,9 +33,10 @@ Pair = tuple[Score, SimilarityRow]
 def similarity_rows(study: Study, trust: Iterable[MeasureRow] = ()) -> list[MeasureRow]:
     """Likeness of the words of answers and references, and what it says of a diagnosis.
 
-    A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary
-    expanded count in the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it.
-    Without an encoder nothing is computed: then each metric has a row that says so, without a value.
+    A similarity of another text than the scored one is stale and left out. Answers with an
+    abbreviation that the vocabulary expanded count in the mean but not in the area: texts that the
+    vocabulary made equal cannot show that the encoder agrees with it. Without an encoder nothing is
+    computed: then each metric has a row that says so, without a value.
     """
     areas = [row for row in trust if (row.measure, row.slice, row.value_of_slice) == ("auc", RESPONSE, RATERS[False])]
     of_clinicians = {(row.benchmark, row.model, row.source): row for row in areas}

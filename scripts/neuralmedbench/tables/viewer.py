@@ -144,7 +144,7 @@ MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "pass@1",
-        ("Answers that pass with own views, chosen slices or oracle slices, on the same items; patients count alike."),
+        "Answers that pass with own views, chosen or oracle slices, patients alike.",
     ),
     Measure(
         DIFFERENCE,

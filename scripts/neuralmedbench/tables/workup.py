@@ -50,8 +50,9 @@ Row = MeasureRow | ContrastRow
 def work_up_rows(study: Study) -> list[Row]:
     """Work-ups: the evidence that models ask for, and the diagnoses that they draw from it.
 
-    Measures of each answer (`scoring.workup`), mean by item, then over items. By message (slice `turn`), an answer that has ended keeps its
-    last statement, so that all are over the same answers.
+    Measures of each answer (`scoring.workup`), mean by item, then over items. By message (slice
+    `turn`), an answer that has ended keeps its last statement, so that all are over the same
+    answers.
     """
     return [row for made in ModelRows.of_models("workup", study) if made.benchmark.requests for row in _rows(made)]
 
@@ -153,7 +154,7 @@ MEASURES = (
     Measure(
         "invalid_requests",
         "Brought nothing",
-        ("Requests that brought nothing, of all: not held by the case, without a name, or given already."),
+        "Requests for what the case does not hold, what was given already, or nothing; of all.",
     ),
     Measure(
         "premature_closure",
@@ -169,7 +170,7 @@ MEASURES = (
     Measure(
         "mass_moved_right",
         "Evidence helped",
-        ("Examinations after which the probability of the reference rose or stayed at 1, of those given."),
+        "Examinations after which the probability of the reference rose or stayed at 1.",
     ),
     Measure(
         CHOICE,
@@ -198,14 +199,14 @@ MEASURES = (
     Measure(
         "brier",
         "Brier score",
-        ("Squared distance of the probabilities from 1 for the reference and 0 for all others: 0 to 2."),
+        "Squared distance of the probabilities from 1 for the reference and 0 for others: 0 to 2.",
         "number",
         main=False,
     ),
     Measure(
         "log_loss",
         "Log loss",
-        ("Negative natural logarithm of the probability of the reference, which counts with at least 0.01."),
+        "Minus the natural logarithm of the probability of the reference, which is 0.01 at least.",
         "number",
         main=False,
     ),
@@ -218,7 +219,7 @@ MEASURES = (
     Measure(
         ASKING_GAIN,
         "Asking minus other",
-        ("pass@1 when a model asks for the facts minus pass@1 with all or none of them (`other_arm`)."),
+        "pass@1 when a model asks for facts minus pass@1 with all or none of them (`other_arm`).",
         "points",
         main=False,
     ),

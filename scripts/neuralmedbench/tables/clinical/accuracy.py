@@ -30,7 +30,7 @@ SIDES = ("with", SENSITIVITY, "tp", "fn"), ("without", SPECIFICITY, "tn", "fp")
 
 
 def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
-    """Answers read as a diagnostic test: whom they find and whom they alarm, by target condition (`value_of_slice`).
+    """Answers read as a diagnostic test, by target condition (`value_of_slice`).
 
     `slice` says whether the items are those with the condition or without it.
     """
@@ -120,7 +120,7 @@ MEASURES = (
     Measure(
         SENSITIVITY,
         "Sensitivity",
-        ("Answers that name the condition, of those about items with it; indeterminate ones count as wrong."),
+        "Answers that name the condition, of all about items with it; indeterminate is wrong.",
     ),
     Measure(
         "tp",
@@ -131,18 +131,18 @@ MEASURES = (
     Measure(
         "fn",
         "False negatives",
-        "Answers that name something else, about items with the condition.",
+        "Answers that name something else, or normal, about items with the condition.",
         "number",
     ),
     Measure(
         SPECIFICITY,
         "Specificity",
-        ("Answers that name something else, of those about items without the condition; indeterminate ones count as wrong."),
+        "Answers that do not name it, of all about items without it; indeterminate is wrong.",
     ),
     Measure(
         "tn",
         "True negatives",
-        "Answers that name something else, about items without the condition.",
+        "Answers that name something else, or normal, about items without the condition.",
         "number",
     ),
     Measure(

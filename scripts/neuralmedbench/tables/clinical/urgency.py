@@ -58,7 +58,8 @@ def outcome_of(score: Score, named: Finding) -> str:
 def urgency_rows(study: Study) -> list[MeasureRow]:
     """Answers to time-critical references, and statements that must not be made.
 
-    A model with too many missing answers has counts and no rates. `note` says within what time, and who says so.
+    A model with too many missing answers has counts and no rates. `note` says within what time, and
+    who says so.
     """
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
@@ -153,7 +154,7 @@ MEASURES = (
     Measure(
         MISSED,
         "Missed",
-        ("Answers that name something else or a normal scan, of those about time-critical references."),
+        "Answers that name something else or a normal scan, of those about these references.",
     ),
     Measure(
         NAMED,
@@ -165,7 +166,7 @@ MEASURES = (
         "A wider term",
         "Answers that name only a wider term of the reference; these are not missed.",
     ),
-    Measure(OTHER, "Something else", "Answers that name another abnormality."),
+    Measure(OTHER, "Something else", "Answers that name something else, or unknown words."),
     Measure(CALLED_NORMAL, "Normal", "Answers that name a normal scan."),
     Measure(NONE, "No diagnosis", "Answers without a diagnosis that can be read."),
     Measure(
