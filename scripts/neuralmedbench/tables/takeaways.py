@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from neuralmedbench.records.results import PRIOR
+from neuralmedbench.records.results import PRIOR, is_simulated
 from neuralmedbench.records.words import counted, decimal, percent, percent_with_span, points, points_span
 from neuralmedbench.tables.declare import Measure
 from neuralmedbench.tables.rows import Cells
@@ -34,12 +34,18 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
     """
     if not rows:
         return None
-    enough = [row for row in rows if row["model"] != PRIOR and _has_enough_patients(row)]
+    of_models = [row for row in rows if row["model"] != PRIOR and not is_simulated(row)]
+    enough = [row for row in of_models if _has_enough_patients(row)]
     whole = [row for row in enough if not row.get("slice")] or enough
     sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
     if not sentences:
-        return Takeaway(f"No number is about {FEWEST_PATIENTS} patients or more.", largest(rows))
-    return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", largest(whole))
+        return Takeaway(f"No number is about {FEWEST_PATIENTS} patients or more.", _sizes(rows))
+    return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", _sizes(whole))
+
+
+def _sizes(rows: Sequence[Cells]) -> str:
+    """Count items and patients by benchmark, of the rows whose counts are not hidden."""
+    return largest([row for row in rows if not isinstance(row.get("n_items"), str) and not isinstance(row.get("n_patients"), str)])
 
 
 def _has_enough_patients(row: Cells) -> bool:

@@ -26,10 +26,9 @@ from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import GradeState, ParseStatus, Score
 from neuralmedbench.tables.clinical.accuracy import (
     accuracy_rows,
-    accuracy_takeaway,
     reading_rows,
 )
-from neuralmedbench.tables.clinical.urgency import urgency_rows, urgency_takeaway
+from neuralmedbench.tables.clinical.urgency import urgency_rows
 from neuralmedbench.tables.release import Release
 from neuralmedbench.tables.rows import CountRow
 from neuralmedbench.tables.study import read_study
@@ -218,9 +217,6 @@ def test_choices_places_of_lesions_and_free_questions_are_no_diagnoses() -> None
     assert accuracy_rows(study) == []
     assert reading_rows(study) == []
     assert urgency_rows(study) == []
-    tables = {"leaderboard": [], "accuracy": [], "urgency": []}
-    assert accuracy_takeaway(study, tables).takeaway == "No target condition has two patients with it and two without it."
-    assert urgency_takeaway(study, tables).takeaway == "No reference of this run is time-critical."
 
 
 def test_the_confusion_of_families_adds_up_to_the_answers_of_each_reference() -> None:
@@ -288,27 +284,6 @@ def test_a_grade_of_another_text_is_no_grade_of_this_one() -> None:
     assert not any(
         row["measure"] == "must_not" for row in urgency_rows(study_of(items, names, [answer], must_not=("tumour",), grades=[stale]))
     )
-
-
-def test_sentences_name_rates_with_their_intervals_and_patients() -> None:
-    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
-    study = study_of(items, names, [says(one, NORMAL) for one in items])
-    board = [{"benchmark": "made-up", "model": "m", "rank": 1, "reader": None}]
-    tables = {
-        "leaderboard": board,
-        "accuracy": [dict(row) for row in accuracy_rows(study)],
-        "urgency": [dict(row) for row in urgency_rows(study)],
-    }
-    first, second = accuracy_takeaway(study, tables), urgency_takeaway(study, tables)
-    assert first.takeaway == (
-        "Made up: M names an abnormality in 0 % (0 % to 78 %) of its answers about 2 patients with one, and none in 100 % (22 % to 100 %) of "
-        "those about 2 patients without."
-    )
-    assert first.n == "2 patients with and 2 patients without an abnormality"
-    assert second.takeaway.startswith(
-        "Made up: M calls a time-critical diagnosis something else or normal in 100 % (22 % to 100 %) of its answers about 2 patients, normal in"
-    )
-    assert "to be confirmed by clinicians" in second.takeaway
 
 
 @pytest.fixture(scope="module", params=[(12, 4), (36, 10), (24, 4)], ids=str)

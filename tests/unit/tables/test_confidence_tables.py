@@ -11,7 +11,7 @@ from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.tables.confidence import REASONS, Row, confidence_rows, confidence_sentence
+from neuralmedbench.tables.confidence import REASONS, Row, confidence_rows
 
 ITEMS = [open_item(number, f"p{number}") for number in range(4)]
 
@@ -113,7 +113,6 @@ def test_a_model_that_states_no_confidence_has_a_row_that_says_so() -> None:
     assert {row.slice for row in made} == {"", "source"}
     study = study_of(ITEMS, {"m": []}, sampled=False)
     assert measures(confidence_rows(study))["overconfidence"].note == "no answer"
-    assert confidence_sentence(study, made) == "No model of this run states how sure it is."
 
 
 def test_bins_hold_every_answer_once_and_rise_with_the_confidence() -> None:
@@ -149,18 +148,3 @@ def test_answering_only_when_sure_counts_answers_without_a_confidence_last() -> 
     assert [curve[coverage].value for coverage in ("0.25", "0.50", "0.75", "1.00")] == pytest.approx([1, 1, 2 / 3, 0.5])
     assert (curve["0.50"].method, curve["0.75"].low) == ("exact one-sided", None)
     assert {(row.n_answers, row.n_patients) for row in curve.values()} == {(4, 4)}, "every row counts all answers"
-
-
-def test_the_line_names_the_model_whose_interval_says_too_sure() -> None:
-    items = [open_item(number, f"p{number:02d}") for number in range(12)]
-    for right in (3, 0):  # also with no right answer, where gaps never vary
-        study = study_of(items, {"m": [answer(one, 0.9, place < right) for place, one in enumerate(items)]}, sampled=False)
-        line = confidence_sentence(study, confidence_rows(study))
-        told = f"M is 90 % sure and {25 if right else 0} % right."
-        said = "1 of 1 models that state how sure they are is too sure of itself beyond its interval"
-        assert line == f"{said} (not corrected for the number of models): {told}"
-    calm = study_of(ITEMS, {"m": [answer(one, 0.5, place % 2 == 0) for place, one in enumerate(ITEMS)]}, sampled=False)
-    assert (
-        confidence_sentence(calm, confidence_rows(calm))
-        == "None of 1 models that state how sure they are is too sure of itself beyond its interval."
-    )

@@ -14,7 +14,7 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.confidence import OF_LEVELS, confidence_rows
 from neuralmedbench.tables.contrasts import arm_rows
-from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
+from neuralmedbench.tables.degradation import TABLE, degradation_rows
 
 BLUR = ("full", "degraded-blur-1", "degraded-blur-2")
 ENDS = ("difference", "low", "high", "p_value", "n_items")
@@ -117,16 +117,3 @@ def test_arms_are_known_by_what_their_file_does_and_not_by_its_name(tmp_path: Pa
     assert passes[1].value == pytest.approx(0.4)
     # the items of a row are those that its arms ask
     assert ("asked noisy-blur-2 direct", "") in TABLE.suppression.labels(vars(passes[1]))
-
-
-def test_the_sentence_states_the_highest_level_of_each_artefact_with_its_interval() -> None:
-    right = {"full": 0.9, "degraded-ghosting-1": 0.2, "degraded-ghosting-2": 0.85, "degraded-rician_noise-2": 0.45}
-    study = study_under(answers(right, dict.fromkeys(right, 0.8)))
-    rows = [vars(row) for row in degradation_rows(study)]
-    tables: dict[str, Any] = {"degradation": rows, "leaderboard": []}
-    said = takeaway(study, tables)
-    assert said.takeaway.startswith("Against the pictures as they are (exploratory): M −5 points (")
-    assert "with level 2 of ghosting; M −45 points (" in said.takeaway
-    assert said.takeaway.endswith("with level 2 of rician noise.")
-    assert said.n == "2 artefacts, up to 40 items, 20 patients"
-    assert takeaway(study, tables | {"degradation": []}).n == "0 items"

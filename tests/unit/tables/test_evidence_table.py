@@ -20,7 +20,7 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.scoring.evidence import ASKED, KINDS, Pictures
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.evidence import evidence_items, evidence_rows, evidence_takeaway
+from neuralmedbench.tables.evidence import evidence_items, evidence_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.rows import MeasureRow
 
@@ -150,16 +150,3 @@ def test_missing_answers_are_left_out_and_unread_places_are_counted() -> None:
     assert {row.n_items for row in every} == {PATIENTS - 1}
     assert by_model(every, "places_unread")["m"][""].value == pytest.approx(1 / (PATIENTS - 1))
     assert rows["slice"].value == pytest.approx((PATIENTS - 2) / (PATIENTS - 1))
-
-
-def test_the_sentence_says_what_is_left_with_its_intervals() -> None:
-    study = study_of({"m": [replace(one, model="m") for one in answers_of("wrong side", BUILT)]})
-    leaderboard = [{"benchmark": "b", "model": "m", "rank": 1, "reader": None}]
-    tables = {"evidence": [dict(row) | {"cluster": "patient"} for row in evidence_rows(study)], "leaderboard": leaderboard}
-    said = evidence_takeaway(study, tables)
-    assert said.takeaway == (
-        "Made-up cases: M passes 100 % (78 % to 100 %) of 12 items, 12 patients; if the side, region, picture and box (overlap 0.5) must be"
-        " right too, 0 % (0 % to 22 %): 100 % (78 % to 100 %) of the answers lose their credit."
-    )
-    nothing = evidence_takeaway(study, {"evidence": [], "leaderboard": leaderboard})
-    assert nothing.takeaway.startswith("No item with a ranked differential has a known side or place")

@@ -21,8 +21,7 @@ from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
 from neuralmedbench.tables.claims import power_sentence
-from neuralmedbench.tables.contrasts import pairs_takeaway, picture_sentence
-from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.contrasts import picture_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
 from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import _leader, badges, title_answer
@@ -172,7 +171,6 @@ def sentences_for(count: int) -> dict[str, str]:
         "answer": title_answer(study, rows | {"leaderboard": board(names)})["short"],
         "leader": _leader(run_of(NAMES), everybody | {"pairs": worse}, DEPTH),
         "missing": glance_takeaway(run_of(NAMES), rows | {"leaderboard": board(NAMES, lacking=count)}).takeaway,
-        "pairs": pairs_takeaway(study, rows | {"pairs": compared}).takeaway,
         "sample": FILTERS["sample"]({"n_items": str(count), "n_patients": "(hidden)"}),  # type: ignore[arg-type]
         "limited": badges(study, rows | {"leaderboard": board(names)})[0]["text"],
     }
@@ -218,25 +216,6 @@ def test_a_count_has_the_noun_and_the_verb_that_it_needs(count: int) -> None:
 
 def findings(measure: str, arm: str = "findings_disclosed", **cells: object) -> dict[str, object]:
     return {"benchmark": DEPTH, "model": "Ada", "measure": measure, "arm": arm, "n_items": 20, "value": None} | cells
-
-
-def test_the_sentence_on_the_findings_states_the_number_of_its_column() -> None:
-    rows = [
-        findings("pass1_patients", "full", value=0.73),
-        findings("pass1_patients", value=0.82),
-        findings("gain", other_arm="full", difference=0.09, low=-0.06, high=0.26),
-        findings("share", note="not shown"),
-    ]
-    alone: Any = {"leaderboard": board(NAMES), "decomposition": rows}
-    assert (
-        "Told the findings, Ada passes 82 % of 20 items, without them 73 %: +9 points (−6 to +26; exploratory). No share"
-        in decomposition_sentence(run_of(NAMES), alone, DEPTH)
-    )
-    donor = findings("pass1_patients", "findings_of_another", value=0.77)
-    effect = findings("effect", other_arm="findings_of_another", difference=0.05, low=-0.07, high=0.19)
-    start = "Told the patient's findings, Ada passes 82 % of 20 items, told another patient's 77 %: +5 points (−7 to +19; exploratory)"
-    both = alone | {"decomposition": [*rows, donor, effect]}
-    assert decomposition_sentence(run_of(NAMES), both, DEPTH).startswith(f"{start}; without any, 73 %. No share")
 
 
 def test_the_title_is_answered_by_two_rates_side_by_side_and_nothing_compares_them() -> None:

@@ -16,7 +16,7 @@ from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.fields import field_rows, fields_takeaway
+from neuralmedbench.tables.fields import field_rows
 from neuralmedbench.tables.form import validity_rows
 from neuralmedbench.tables.study import Study
 
@@ -103,22 +103,3 @@ def test_answers_of_thoughts_alone_are_a_count_of_their_own(study: Study) -> Non
         "parse_failed": 2,
         "thoughts_alone": 1,
     }
-
-
-def test_one_field_alone_is_a_structured_answer_too() -> None:
-    row = {
-        "benchmark": "demo",
-        "model": "m",
-        "title": "M",
-        "rank": 1,
-        "measure": "accuracy",
-        "value_of_slice": "letters",
-        "value": 0.55,
-        "low": 0.4,
-        "high": 0.7,
-    }
-    row |= {"n_items": 20, "n_patients": 20, "cluster": "item"}
-    run = cast(Study, SimpleNamespace(benchmarks={"demo": None}, models={"m": SimpleNamespace(title="M")}))
-    said = fields_takeaway(run, {"fields": [row], "leaderboard": [row]})
-    assert said.takeaway == "M reads letters in 55 % (40 % to 70 %) of the items right."
-    assert fields_takeaway(run, {"fields": [], "leaderboard": []}).takeaway == "No model of this run gave structured answers."

@@ -13,7 +13,7 @@ from fixtures.tables import item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.results import FUNNEL_STEPS
-from neuralmedbench.tables.funnel import STEPS, funnel_rows, funnel_takeaway
+from neuralmedbench.tables.funnel import STEPS, funnel_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
 
 DONOR, PRESSED = "image_of_another", "suggestion-wrong"
@@ -161,19 +161,6 @@ def test_without_a_grader_ratings_of_few_items_are_no_step_and_take_no_item_out(
     half = funnel_rows(study_of(asked, rows, ratings=[rated(0, 4), rated(1, 0)]))
     assert {row.n_items for row in half} == {2}
     assert (half[-1].measure, half[-1].value, half[-1].source) == ("accepted", 0.5, "clinicians")
-
-
-def said(study, ranked: bool) -> str:
-    """Give the sentence above the block."""
-    board = [{"benchmark": "b", "model": "m", "rank": 1 if ranked else None, "pass1": 1.0, "title": "M"}]
-    return funnel_takeaway(study, {"funnel": [dict(row) for row in funnel_rows(study)], "leaderboard": board}).takeaway
-
-
-def test_the_sentence_says_who_accepted_and_how_many_models_have_no_rank() -> None:
-    asked = items(2)
-    study = study_of(asked, [score(one, "m", passed=True, rubric=1.0) for one in asked])
-    assert said(study, ranked=True).endswith("100 % are right; left are 100 % accepted by a grader, each under all conditions before.")
-    assert said(study, ranked=False) == "No ranked model was asked; the table has 1 model without a rank."
 
 
 def test_every_step_has_words_of_its_own() -> None:

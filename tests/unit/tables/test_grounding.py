@@ -12,14 +12,12 @@ from fixtures.scripts import DISEASES, SCRIPTS, Shown, looks, scripted_study
 from neuralmedbench.tables.grounding.measures import (
     ANOTHER,
     CLASS,
-    CLASSES,
     CONSTANT,
     CONTRASTS,
     MIRROR,
     WORDLESS,
     class_of,
     grounding_rows,
-    grounding_takeaway,
 )
 from neuralmedbench.tables.item_analysis import item_rows
 
@@ -199,21 +197,8 @@ def test_the_class_follows_from_what_the_four_comparisons_show(shown, expected) 
     assert class_of(dict(zip(CONTRASTS, shown, strict=True)))[0] == expected
 
 
-def test_the_sentence_names_every_model_under_its_class(forty) -> None:
-    study = scripted_study(4)
-    study.benchmarks["b"].config = study.benchmarks["b"].config.model_copy(update={"title": "B"})
-    said = grounding_takeaway(study, {"grounding": [dict(row) for row in forty.values()], "items": []}).takeaway
-    assert said == (
-        "Looks follows the pictures; Side-blind follows the pictures, but not their sides; Text-only stays with the text, whatever the pictures show;"
-        " Blind answers the same, whatever is shown (exploratory)."
-    )
-    assert set(CLASSES) == {*SCRIPTS, "inconclusive"}
-
-
 def test_items_solved_without_pictures_are_counted_by_the_models_that_solve_them() -> None:
     study = scripted_study(12, slips=0.0)
     rows = item_rows(study)
     # looks, side-blind and text-only read the history; blind is right about glioblastoma alone
     assert Counter((row.n_blind, row.n_blind_models) for row in rows) == {(3, 4): 9, (4, 4): 3}
-    tables = {"items": [dict(row) for row in rows], "grounding": []}
-    assert grounding_takeaway(study, tables).takeaway.endswith(": 12 items, 3 of them by all 4 models.")

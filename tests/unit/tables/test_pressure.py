@@ -37,7 +37,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.arm_changes import wrong_gold
 from neuralmedbench.tables.answers import gather_answers
-from neuralmedbench.tables.pressure import Row, balanced_seeds, pressure_rows, takeaway
+from neuralmedbench.tables.pressure import Row, balanced_seeds, pressure_rows
 
 PATIENTS = 40
 
@@ -226,25 +226,6 @@ def test_only_measures_of_arms_that_were_asked_have_rows() -> None:
     study = scripted_study(6, {"m": steady}, arms=["full", "suggestion-wrong"])
     assert [row.measure for row in pressure_rows(study)] == ["gives_in", "stays_right", "confident_giving_in"]
     assert pressure_rows(scripted_study(6, {"m": steady}, arms=["full"])) == []
-
-
-def said_of(study: Any) -> str:
-    """Give the sentence above the block."""
-    return takeaway(study, {"pressure": [dict(row) for row in pressure_rows(study)], "leaderboard": []}).takeaway
-
-
-def test_the_sentence_states_what_moves_a_model_with_its_interval() -> None:
-    study = scripted_study(PATIENTS, {"yields": SCRIPTS["gives-in-to-right"]}, arms=["full", *PRESSURE])
-    assert said_of(study) == (
-        "Yields takes over a wrong suggestion instead of 0 % (0 % to 8 %) of its right answers, and a right one instead of 100 % (92 % to 100 %)"
-        " of its wrong ones. Right minus wrong (exploratory): Yields +100 points (+89 to +100)."
-    )
-    study = scripted_study(PATIENTS, {"yields": gives_in, "firm": steady}, arms=["full", *PRESSURE, *SHUFFLES])
-    assert "Right minus wrong (exploratory): Yields " in said_of(study)
-    assert "The place of an option moves answers by (exploratory): Yields " in said_of(study)
-    study = scripted_study(PATIENTS, {"first": loves_first}, arms=["full", *SHUFFLES])
-    assert said_of(study).startswith("The place of an option moves answers by (exploratory): First +43 points (")
-    assert said_of(scripted_study(4, {"m": steady}, arms=["full"])).startswith("No model was asked under pressure")
 
 
 class ScriptedServer(Server):

@@ -15,7 +15,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PRIOR, by_measure
 from neuralmedbench.report.page import templates
 from neuralmedbench.report.source import with_marks
-from neuralmedbench.tables.contrasts import model_pairs, reader_rows, readers_takeaway
+from neuralmedbench.tables.contrasts import model_pairs, reader_rows
 from neuralmedbench.tables.first_screen import badges
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.rates import rate_rows
@@ -90,17 +90,6 @@ def test_the_page_shows_both_rates_beside_their_difference(study: Study, tmp_pat
     words = "Simulated reader h01-1 b Zeta VLM 100 % 61–100 83 % 28–100 +17 −26 to +100 30.00 7 6 simulated"
     assert first == words.split()
     assert [row[-1] for row in others] == ["simulated", "clinician", "simulated"]
-
-
-def test_only_answers_of_people_are_in_the_sentence_about_readers(study: Study) -> None:
-    """The first reader is a program."""
-    tables = {"readers": reader_rows(study)}
-    text = readers_takeaway(study, tables)
-    assert text.takeaway.startswith(f"Reader {ROUND}-2 (clinician) passes ")
-    assert text.takeaway.endswith(" of the same.")
-    assert text.n.startswith("1 reader, up to ")
-    only_programs = [row for row in tables["readers"] if READERS[1] not in (row.model, row.other)]
-    assert "No clinician" in readers_takeaway(study, {"readers": only_programs}).takeaway
 
 
 def test_how_many_readers_there_are_changes_nothing_between_models(study: Study) -> None:

@@ -7,19 +7,20 @@ from typing import Any, cast
 
 import pytest
 
+from neuralmedbench.records.results import PRIOR
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
-from neuralmedbench.tables.contrasts import pairs_takeaway
+from neuralmedbench.tables.declare import Measure
 from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import begun, without_head
+from neuralmedbench.tables.takeaways import FEWEST_PATIENTS, topic_takeaway
+from neuralmedbench.tables.words import Takeaway, begun, without_head
 from neuralmedbench.tables.write import TABLES
 
 TAKEAWAYS = {block: words for table in TABLES for block, words in table.takeaways.items()}
-SAID_BY_TEMPLATES = {"provenance", "published", "cards", "checklists"}
+SAID_BY_TEMPLATES = {"numbers", "published", "checklists"}
 
 
 def study(**changes: Any) -> Study:
@@ -41,9 +42,59 @@ def tables(**rows: list[dict[str, Any]]) -> Tables:
     return {table.name: rows.get(table.name, []) for table in TABLES}
 
 
-def test_every_block_that_shows_tables_has_its_sentence() -> None:
-    assert len(TAKEAWAYS) == sum(len(table.takeaways) for table in TABLES)
-    assert set(TAKEAWAYS) | SAID_BY_TEMPLATES == {block.id for block in BLOCKS}
+MEASURES = (
+    Measure("rate", "Right", "Right answers."),
+    Measure("gain", "Gain", "A difference.", "points"),
+    Measure("deep", "Deep", "Left out.", main=False),
+)
+
+
+def number(measure: str, **cells: Any) -> dict[str, Any]:
+    blank = {"benchmark": "b", "model": "one", "measure": measure, "slice": "", "n_items": 20, "n_patients": 10}
+    return blank | {"value": None, "low": None, "high": None} | cells
+
+
+def test_every_block_has_its_sentence_or_topics_with_theirs() -> None:
+    topics = {table.name for table in TABLES if table.is_topic and table.measures}
+    for block in BLOCKS:
+        own = {block.id, *block.parts} & (set(TAKEAWAYS) | SAID_BY_TEMPLATES)
+        assert own or set(block.parts.values()) & topics, block.id
+
+
+def test_a_topic_states_one_number_with_its_interval_and_several_as_a_range() -> None:
+    single = topic_takeaway([number("rate", value=0.5, low=0.25, high=0.75), number("deep", value=0.1)], MEASURES)
+    assert single == Takeaway("Right: 50 % (25 % to 75 %).", "20 items, 10 patients")
+    rows = [number("rate", value=0.5), number("rate", model="two", value=0.9), number("rate", model=PRIOR, value=0.0)]
+    gains = [number("gain", difference=0.1, low=0.05, high=0.15), number("gain", model="two", difference=-0.2, low=-0.5, high=0.1)]
+    assert topic_takeaway([*rows, *gains], MEASURES) == Takeaway(
+        "Right: 50 % to 90 % over 2 models; Gain: −20 to +10 points over 2 models, the interval excludes 0 in 1 of 2.",
+        "20 items, 10 patients",
+    )
+
+
+def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None:
+    family = [
+        number("gain", model=model, difference=0.2, low=0.1, high=0.3, family="family", answer=answer)
+        for model, answer in (("one", "better"), ("two", "inconclusive"))
+    ]
+    line = topic_takeaway(family, MEASURES)
+    assert line is not None
+    assert line.takeaway == "Gain: +20 to +20 points over 2 models, 1 of 2 significant."
+
+
+@pytest.mark.parametrize("count", [FEWEST_PATIENTS - 1, "<10", "(hidden)"])
+def test_no_number_of_fewer_than_eight_patients_is_in_a_sentence(count: object) -> None:
+    line = topic_takeaway([number("rate", value=0.5, n_patients=count, n_items=count)], MEASURES)
+    assert line is not None
+    assert line.takeaway == f"No number is about {FEWEST_PATIENTS} patients or more."
+
+
+def test_numbers_of_simulated_raters_are_in_no_sentence() -> None:
+    rows = [number("rate", value=0.5, source="simulated round r01"), number("rate", value=0.4, source="judge")]
+    line = topic_takeaway(rows, MEASURES)
+    assert line is not None
+    assert line.takeaway == "Right: 40 %."
+    assert topic_takeaway([], MEASURES) is None
 
 
 @pytest.mark.parametrize("name", TAKEAWAYS)
@@ -51,41 +102,6 @@ def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> No
     said = TAKEAWAYS[name](study(), tables())
     assert said.takeaway.endswith(".")
     assert any(sign.isdigit() for sign in said.n)
-
-
-def pair(p_corrected: float, low: float = 0.1) -> dict[str, Any]:
-    names = {"benchmark": "b", "measure": "pass1_patients", "model": "one", "other": "two", "family": "first screen"}
-    answer = "better" if p_corrected < 0.05 else "inconclusive"
-    sizes = {"low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
-    return {**names, "p_value": 0.01, "p_corrected": p_corrected, "answer": answer, **sizes}
-
-
-def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
-    said = pairs_takeaway(study(), tables(pairs=[pair(0.01), pair(0.2)]))
-    assert said.takeaway == "1 of 2 pairs of models differs after correction; the others were not shown to be alike."
-    assert said.n == "9 items, 4 patients"
-    assert pairs_takeaway(study(), tables(pairs=[pair(0.01)])).takeaway == "The only pair of models differs after correction."
-
-
-def label(source: str, paper_class: str = "reasoning_failure", share: float | None = 0.5) -> list[dict[str, Any]]:
-    row = {"benchmark": "b", "model": "one", "source": source, "slice": "class", "value_of_slice": paper_class}
-    wrong = {"value": share, "low": 0.25, "high": 0.75, "n_answers": 12}
-    return [{**row, "measure": "per_response", "value": 0.2, "n_answers": 30}, {**row, "measure": "per_wrong", **wrong}]
-
-
-def test_labels_of_simulated_raters_are_never_summed_up() -> None:
-    said = errors_takeaway(study(), tables(errors=label("simulated round r01")))
-    assert "50 %" not in said.takeaway
-    assert said.takeaway.startswith("Only simulated raters")
-    assert said.n == "30 labelled answers (simulated labels)"
-
-
-def test_the_commonest_class_comes_with_its_interval_and_who_labelled_it() -> None:
-    one = study(benchmarks={"b": None})
-    simulated = label("simulated round r01", "knowledge_gap", 1.0)
-    said = errors_takeaway(one, tables(errors=[*label("judge"), *label("judge", "perceptual_failure", 0.2), *simulated]))
-    assert said.takeaway == "By Judge, 50 % (25 % to 75 %) of 12 wrong answers of One hold a reasoning failure, the commonest class."
-    assert errors_takeaway(one, tables(errors=label("judge", share=None))).takeaway == "No answer that was labelled is wrong."
 
 
 def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_not() -> None:

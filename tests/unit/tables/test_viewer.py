@@ -17,7 +17,7 @@ from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
 from neuralmedbench.tables.contrasts import arm_rows, oracle_arms
 from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
+from neuralmedbench.tables.viewer import viewer_measures, viewer_rows
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
 """FLAIR slices 11, 12 and 13 (z = 10, 15 and 20 mm) are within 6 mm of its centre; T1w does not show it."""
@@ -111,9 +111,6 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
         "pass1_difference": (pytest.approx(1 / 4), 4, 0),
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
-    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()]})
-    assert told.takeaway.startswith("M had the lesion before it in 75 % (")
-    assert told.n == "1 model, up to 4 items, 4 patients"
 
 
 def test_chosen_slices_own_views_and_oracle_slices_stand_side_by_side_on_the_same_items() -> None:
@@ -155,21 +152,14 @@ def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_u
     assert {row.left_out for row in rows if isinstance(row, MeasureRow)} == {1, 4}, (
         "of the one that is asked with oracle slices, and of all"
     )
-    assert "Shown the slices" not in said_of(study)
 
 
-def said_of(study: Any) -> str:
-    """Return the sentence of the block."""
-    return takeaway(study, {"viewer": [vars(row) for row in viewer_rows(study)]}).takeaway
-
-
-def test_what_looking_and_what_the_place_are_worth_is_stated_with_intervals() -> None:
-    told = said_of(study_of_viewers(40, 30, 10, [place < 35 for place in range(40)]))
-    looking, place = told.partition("Shown the slices at the lesion (oracle, an upper bound), against views that are asked for")[::2]
-    assert "Looking for itself, against the chosen slices (exploratory): M +50 points (" in looking
-    assert place.startswith(" (exploratory): M +13 points (")
-    alone = said_of(study_of_viewers(40, 30, 10))
-    assert "Shown the slices" not in alone
+def test_what_looking_and_what_the_place_are_worth_have_their_intervals() -> None:
+    rows = {row.measure: row for row in viewer_rows(study_of_viewers(40, 30, 10, [place < 35 for place in range(40)])) if row.slice}
+    whole = {row.measure: row for row in viewer_rows(study_of_viewers(40, 30, 10)) if not row.slice}
+    assert whole["pass1_difference"].difference == pytest.approx(0.5)
+    assert whole["pass1_difference"].low > 0
+    assert rows["oracle_difference"].difference == pytest.approx(0.125)
 
 
 def test_every_table_of_arms_calls_the_arm_an_upper_bound_which_uses_the_truth() -> None:

@@ -15,7 +15,7 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Runner, Strategy
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.workup import CHOICE, TABLE, choice_sentence, work_up_rows
+from neuralmedbench.tables.workup import CHOICE, TABLE, work_up_rows
 
 ITEMS = [open_item(number, f"p{number}") for number in range(40)]
 TOGETHER = "evidence-together"
@@ -50,23 +50,6 @@ def study_under(scores: dict[str, list[Score]], *, messages: tuple[tuple[str, ..
         ]
     }
     return study
-
-
-def test_a_sentence_states_what_choosing_the_evidence_changes_with_intervals() -> None:
-    study = study_under({"m": answers("m", 10, 30), "n": answers("n", 35, 15), "o": answers("o", 20, 21)})
-    rows = [row for row in work_up_rows(study) if row.measure == CHOICE]
-    assert [(row.model, f"{row.arm} {row.other_arm}", row.value, row.n_items) for row in rows] == [
-        ("m", f"full {TOGETHER}", pytest.approx(-0.5), 40),
-        ("n", f"full {TOGETHER}", pytest.approx(0.5), 40),
-        ("o", f"full {TOGETHER}", pytest.approx(-0.025), 40),
-    ]
-    assert TABLE.suppression.labels(vars(rows[0])) == [("asked full workup", ""), ("asked evidence-together workup", "")]
-    tables: dict[str, Any] = {"workup": [vars(row) for row in rows]}
-    said = choice_sentence(study, tables)
-    assert said.startswith("Choosing the evidence itself, against all of it at once (exploratory): M −50 points (")
-    assert "; N +50 points (" in said
-    assert "; O −3 points (−" in said
-    assert choice_sentence(study, {"workup": []}) == ""
 
 
 def test_items_without_an_answer_under_one_arm_are_in_neither_side() -> None:
@@ -134,9 +117,6 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
     assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
     assert TABLE.suppression.labels(vars(rows["full", "pass1_patients"])) == [("asked full ask", "")]
-    said = choice_sentence(study, {"workup": [vars(row) for row in rows.values()]})  # type: ignore[arg-type]
-    assert said.startswith("Asking for the facts, against none of them (exploratory): M +25 points (")
-    assert " Asking for the facts, against all of them at once (exploratory): M −25 points (" in said
     assert not [name for _, name in rows if name.startswith("informant")], "words decided"
     # told by a language model: of three questions two replies had to be corrected, one of them in vain
     for request in benchmark.requests:
