@@ -44,7 +44,7 @@ KINDS = {
 MEANINGS = {
     APPROVE: "every stated margin was shown to hold for patients of these sites",
     CONDITIONAL: "every essential margin was shown to hold for patients of these sites, another one was not",
-    REVIEW: "it was not shown that the margins hold, nor that one is exceeded: a person has to look",
+    REVIEW: "inconclusive: no margin is shown to hold, and none to be exceeded; a person has to look",
     REJECT: "a stated margin was shown to be exceeded for patients of these sites",
     BLOCKED: "the two revisions cannot be compared yet",
 }
@@ -168,7 +168,7 @@ def _reasons(study: Study, pair: UpdatePair, rows: Sequence[MarginVerdict], outc
     yield from pair.reservations
     for row in rows:
         if row.exceeded or (not row.shown and outcome != REJECT):
-            why = "is exceeded" if row.exceeded else f"was not shown: {row.note}" if row.note else "was not shown"
+            why = "is exceeded" if row.exceeded else f"is inconclusive: {row.note}" if row.note else "is inconclusive"
             yield f"{_what(row, study)}: the {'essential ' if row.essential else ''}margin of {points(row.margin, plus='')} points {why}."
 
 

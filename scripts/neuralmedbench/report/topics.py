@@ -77,7 +77,7 @@ def shape_of(row: Row) -> str:
     return "difference" if row["other_arm"] else "count" if row["count"] else "value"
 
 
-def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
+def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> TopicTable:
     """Return the table of a topic: its main measures, of the lines about enough patients.
 
     Parameters
@@ -86,6 +86,8 @@ def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
         Rows of the topic, or a part of them.
     topic : str
         The topic, whose measures are declared in `MEASURES`.
+    fewest : int
+        Patients from which a line is shown; 0 for a description of the cases.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def topic_table(rows: Sequence[Row], topic: str) -> TopicTable:
             Line(row, (*(_group_of(row, kinds) if with_slice else ()), *(spaced(name) for name in place))),
         )
         line.cells[_column(row, main[row["measure"]])] = row
-    shown = [line for line in lines.values() if not _is_few(line)]
+    shown = [line for line in lines.values() if not _is_few(line, fewest)]
     order = list(main)
     columns = sorted(
         {column for line in shown for column in line.cells},
@@ -139,7 +141,7 @@ def _column(row: Row, measure: dict[str, str | bool]) -> Column:
     return Column(row["measure"], title, str(measure["text"]), str(measure["unit"]), shape)
 
 
-def _is_few(line: Line) -> bool:
-    """Return True if all numbers of a line are about fewer than `SHOWN_FROM` patients, or hidden because of them."""
+def _is_few(line: Line, fewest: int) -> bool:
+    """Return True if all numbers of a line are about fewer patients, or hidden because of them."""
     counts = [row["n_patients"] for row in line.cells.values() if row["n_patients"]]
-    return bool(counts) and all(not count.isdigit() or int(count) < SHOWN_FROM for count in counts)
+    return bool(counts) and all(not count.isdigit() or int(count) < fewest for count in counts)

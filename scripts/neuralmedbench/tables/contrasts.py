@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.estimates.contrasts import ALIKE, Difference, patients_to_show
+from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, patients_to_show
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
-from neuralmedbench.records.words import points
+from neuralmedbench.records.words import points, points_span
 from neuralmedbench.tables.declare import SCORED, Measure, Results, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -24,6 +24,7 @@ from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import (
+    MOST_EXPLORED,
     PICTURES,
     Takeaway,
     claims_of,
@@ -130,10 +131,25 @@ def picture_sentence(study: Study, tables: Tables) -> str:
     # alike with and without them on every benchmark
     alike = {model for model in asked - lookers if all(row["answer"] == ALIKE for row in claims if row["model"] == model)}
     unsure = asked - lookers - alike
-    parts = [f"{titles_of(study, lookers)} did significantly worse without them"] if lookers else []
-    parts += [f"{titles_of(study, alike)}: no, within {points(study.settings.margin, plus='')} points"] if alike else []
+    if len(claims) <= MOST_EXPLORED:
+        return f"Pictures: {where}{'; '.join(_without_pictures(study, row) for row in claims)}."
+    parts = [f"{titles_of(study, lookers)} significantly lower without them"] if lookers else []
+    parts += [f"no for {titles_of(study, alike)}, within {points(study.settings.margin, plus='')} points"] if alike else []
     parts += [f"inconclusive for {titles_of(study, unsure)}"] if unsure else []
     return f"Pictures: {where}{'; '.join(parts)}."
+
+
+def _without_pictures(study: Study, row: Cells) -> str:
+    """State one of the three answers on pass@1 without the pictures, with its interval."""
+    title, low, high = study.models[row["model"]].title, row["low"], row["high"]
+    if row["answer"] == ALIKE:
+        return f"{title} no, within {points(study.settings.margin, plus='')} points ({points_span(low, high)})"
+    if row["answer"] not in DIFFERENT:
+        return f"{title} inconclusive ({points_span(low, high)})"
+    less = row["difference"] < 0
+    ends = sorted((abs(low), abs(high)))
+    span = " to ".join(points(end, plus="") for end in ends)
+    return f"{title} {points(abs(row['difference']), plus='')} points {'lower' if less else 'higher'} without them ({span})"
 
 
 def layout_sentence(study: Study, tables: Tables) -> str:
@@ -149,7 +165,7 @@ def layout_sentence(study: Study, tables: Tables) -> str:
 def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise whether a model was shown to use the pictures, and what its maker's layout changes."""
     sentence, layouts = picture_sentence(study, tables), layout_sentence(study, tables)
-    nothing = "No answer to a depth benchmark without its pictures stands beside one with them, so it is not known whether a model looks."
+    nothing = "No model was asked with and without the pictures of a depth benchmark."
     if study.benchmarks and all(benchmark.config.kind is Kind.TEXT for benchmark in study.benchmarks.values()):
         nothing = "" if tables["arms"] else "No answer under another arm than the full request is here."
     pictures = without_head(sentence, study).replace(" without them", " without the pictures") if sentence else nothing

@@ -28,11 +28,11 @@ CONTRASTS = {GAIN: Arm.FULL, EFFECT: Arm.FINDINGS_OF_ANOTHER, BEYOND: Arm.FINDIN
 """Differences of pass@1 told the findings, minus pass@1 under this arm."""
 
 UNSHOWN = {
-    GAIN: "telling the findings was not shown to help",
-    EFFECT: "the findings were not shown to help more than another patient's",
-    BEYOND: "the findings alone may name the answer: with pictures and history the model was not shown to do better",
+    GAIN: "no share: whether the findings help is inconclusive",
+    EFFECT: "no share: whether they help more than another patient's is inconclusive",
+    BEYOND: "no share: whether they help more than the findings alone is inconclusive",
 }
-"""Why no share is given if a contrast was not shown to be above 0."""
+"""Why no share is given if the interval of a contrast holds 0."""
 
 SHARE, BEYOND_GRADER = "share", "share_beyond_grader"
 

@@ -359,7 +359,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     untold = [row for row in ranked[1:] if row["model"] in unread]
     if untold:
         shares = listing([percent(unread[row["model"]]) for row in untold], len(untold))
-        sentence += f"; it cannot be told whether {listing(list(map(_title_with_pool, untold)))} score{'' if len(untold) > 1 else 's'} lower ({shares} unread)"
+        sentence += f"; inconclusive for {listing(list(map(_title_with_pool, untold)))} ({shares} unread)"
     return f"{sentence}."
 
 

@@ -69,7 +69,7 @@ def open_rate(row: Cells, tables: Tables) -> str:
     words = f" ({percent(rate)} are right if all of these are wrong, {percent(most)} if all are right"
     floor = constant_of(tables, row["benchmark"]).get("pass1")
     if floor is not None and rate <= floor < most:
-        words += f": whether this is more than the best constant answer, {percent(floor)}, cannot be told"
+        words += f"; inconclusive against the best constant answer, {percent(floor)}"
     return f"{words})"
 
 

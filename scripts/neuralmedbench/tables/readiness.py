@@ -197,7 +197,7 @@ def when_stated(config: ReadinessConfig, responses: Iterable[Response]) -> str:
     return BEFORE if day < days[0] else SAME_DAY if day == days[0] else AFTER
 
 
-MET, NOT_MET, OPEN, NOT_STATED, NOT_MEASURED = "met", "not met", "cannot be told", "condition not stated", "not measured"
+MET, NOT_MET, OPEN, NOT_STATED, NOT_MEASURED = "met", "not met", "inconclusive", "condition not stated", "not measured"
 PATIENTS, WHOLE, VALUE = "min_patients", "all_conditions", "positive_predictive_value"
 SHOWN_CASES = 10
 
@@ -379,7 +379,7 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in (MET, NOT_MET))
     verb = {1: "is"}
     text = (
-        f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} cannot be told"
+        f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} inconclusive"
     )
     return Takeaway(f"Of {counted(len(stated), 'verdict')}, {text}.", n)
 

@@ -40,8 +40,8 @@ def test_the_share_is_of_the_errors_under_full_and_counts_what_was_spoilt() -> N
 @pytest.mark.parametrize(
     ("passed", "reason"),
     [
-        ({FULL: SOME, TOLD: SOME, DONOR: WRONG, LEAK: WRONG}, "telling the findings was not shown to help"),
-        ({FULL: SOME, TOLD: MORE, DONOR: MORE, LEAK: WRONG}, "not shown to help more than another patient's"),
+        ({FULL: SOME, TOLD: SOME, DONOR: WRONG, LEAK: WRONG}, "whether the findings help is inconclusive"),
+        ({FULL: SOME, TOLD: MORE, DONOR: MORE, LEAK: WRONG}, "help more than another patient's is inconclusive"),
         ({FULL: SOME, TOLD: MORE, DONOR: SOME, LEAK: MORE}, "the findings alone may name the answer"),
         ({FULL: SOME, TOLD: MORE, LEAK: WRONG}, "not asked under findings_of_another"),
         ({FULL: SOME, TOLD: MORE, DONOR: SOME}, "not asked under findings_only"),

@@ -336,7 +336,7 @@ CONSTANT |= {"pass1_patients": 0.38, "pass1_patients_low": 0.3, "pass1_patients_
 def test_a_rate_with_many_unread_answers_stands_between_two_and_is_not_called_worse_than_guessing() -> None:
     words = open_rate(UNREAD, {"leaderboard": [UNREAD, CONSTANT]})
     assert words == (
-        " (23 % are right if all of these are wrong, 66 % if all are right: whether this is more than the best constant answer, 38 %, cannot be told)"
+        " (23 % are right if all of these are wrong, 66 % if all are right; inconclusive against the best constant answer, 38 %)"
     )
     assert open_rate(UNREAD | {"unparsable": 3, "unread_fraction": 0.05}, {"leaderboard": [CONSTANT]}) == ""
     assert open_rate(UNREAD | {"unread_missing": 2}, {"leaderboard": [CONSTANT]}) == ""

@@ -101,7 +101,7 @@ def test_a_low_limit_is_met_a_high_one_is_not_and_one_between_cannot_be_told(stu
     assert verdicts(study, stated(min_accuracy=value - 0.35))["min_accuracy"] == "met"
     assert verdicts(study, stated(min_accuracy=min(1.0, value + 0.35)))["min_accuracy"] == "not met"
     between = verdicts(study, stated(min_accuracy=value - 0.02))
-    assert between == {"min_accuracy": "cannot be told", "all_conditions": "cannot be told"}
+    assert between == {"min_accuracy": "inconclusive", "all_conditions": "inconclusive"}
 
 
 def test_one_condition_that_is_not_met_fails_the_use_and_names_cases(study: Study) -> None:
@@ -119,7 +119,7 @@ def test_what_no_grader_looked_at_is_not_measured_and_does_not_count_as_met(stud
     assert verdicts(study, config) == {
         "min_accuracy": "met",
         "max_hallucinated_findings": "not measured",
-        "all_conditions": "cannot be told",
+        "all_conditions": "inconclusive",
     }
 
 

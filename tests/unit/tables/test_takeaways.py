@@ -115,9 +115,9 @@ def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_no
 
 
 def test_conditions_that_cannot_be_told_are_neither_met_nor_not_met() -> None:
-    rows = [{"use": "triage", "verdict": verdict, "n_patients": 8} for verdict in ("met", "not met", "cannot be told")]
+    rows = [{"use": "triage", "verdict": verdict, "n_patients": 8} for verdict in ("met", "not met", "inconclusive")]
     said = readiness_takeaway(study(), tables(readiness=[*rows, {"n_patients": 12}]))
-    assert said.takeaway == "Of 3 verdicts, 1 is met, 1 is not met and 1 cannot be told."
+    assert said.takeaway == "Of 3 verdicts, 1 is met, 1 is not met and 1 inconclusive."
     assert readiness_takeaway(study(), tables(readiness=[{"n_patients": 12}])).takeaway.startswith("No condition is stated")
 
 
