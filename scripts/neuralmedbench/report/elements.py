@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +27,10 @@ NOT_READ = re.compile(r"<(svg|script|template)\b.*?</\1>", flags=re.DOTALL)
 """Drawings and data: a number or a sentence stands in a table or in text."""
 NO_CONTENT = re.compile(r"\W*|none|unknown|not known|not recorded", flags=re.IGNORECASE)
 """Text of an element without content, beside the marks of suppressed cells: dashes and unknown values."""
+ANCHOR = r'<(?:section|div|p)\b[^>]* id="([a-z]+)"[^>]*>'
+HEADING = r"<(?:h2|h3|b)\b[^>]*>(.*?)(?:: not measured\.)?</"
+HEADED = re.compile(rf"{ANCHOR}\s*(?:<header>)?{HEADING}")
+"""Start of a block or part with an anchor, and its heading."""
 VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 """Tags that are never closed."""
 NOTHING = "nothing to show in this run"
@@ -55,6 +60,11 @@ def filled_elements(sections: Iterable[str]) -> Filled:
         parser.close()
         filled |= parser.filled
     return filled
+
+
+def titles_of(sections: Iterable[str]) -> dict[str, str]:
+    """Return the headings of the blocks and parts in the HTML of blocks, by anchor."""
+    return {anchor: unescape(title) for html in sections for anchor, title in HEADED.findall(html)}
 
 
 class _ElementParser(HTMLParser):

@@ -39,7 +39,15 @@ from neuralmedbench.records.words import (
 )
 from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, PARTS, Block, blocks_of, folded, menu
 from neuralmedbench.report.cases import case_index, leave_out_cases, pack_bytes
-from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, element_names, filled_elements
+from neuralmedbench.report.elements import (
+    TEMPLATES,
+    Filled,
+    answers_on_page,
+    check_places,
+    element_names,
+    filled_elements,
+    titles_of,
+)
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
 from neuralmedbench.report.topics import SHOWN_FROM, topic_elements, topic_table
 from neuralmedbench.runtime.atomic_write import write_text
@@ -137,7 +145,6 @@ def render(source: PageSource) -> str:
     environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
     context = {
         "source": source,
-        "here": {anchor: block.name for block in blocks for anchor in block.anchors},
         "tables": source.tables,
         "titles": source.titles | {name: title for name, title in source.models.items() if name == PRIOR},
         "looks": {name: shape_of(look) for name, look in looks(models).items()},
@@ -151,7 +158,10 @@ def render(source: PageSource) -> str:
     named = {name.partition(".")[0] for sheet in sheets for item in sheet.items for name in item.elements}
     filled = filled_elements(sections[block.id] for block in blocks if block.id in sections and named & {*block.anchors})
     context["source"] = with_answers_on_page(source, filled)
-    sections |= _sections(environment, [block for block in blocks if block.id in ANSWER_BLOCKS], context)
+    answer_blocks = [block for block in blocks if block.id in ANSWER_BLOCKS]
+    later = {anchor: block.name for block in answer_blocks for anchor in block.anchors}
+    context["here"] = titles_of(sections.values()) | later
+    sections |= _sections(environment, answer_blocks, context)
     context["folded"] = folded(blocks, source, sections)
     page = environment.get_template("page.html.j2")
     return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=policy(style, script))

@@ -378,9 +378,7 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in (MET, NOT_MET))
     verb = {1: "is"}
-    text = (
-        f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} inconclusive"
-    )
+    text = f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} inconclusive"
     return Takeaway(f"Of {counted(len(stated), 'verdict')}, {text}.", n)
 
 

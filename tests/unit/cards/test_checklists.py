@@ -21,6 +21,7 @@ from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.elements import answers_on_page, check_places, filled_elements
+from neuralmedbench.report.page import elements_of
 
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
 ROW = '<tr><th scope="row">'
@@ -39,10 +40,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def section(page: str, name: str) -> str:
-    """Return the text of one block."""
-    found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
-    assert found
-    return found[0]
+    """Return the text of the guidelines or of the cards."""
+    guidelines, _, rest = blocks_of(page)["checklists"].partition('data-part="cards"')
+    cards, _, _ = rest.partition('data-part="readiness"')
+    return {"checklists": guidelines, "cards": cards}[name]
 
 
 def guidelines() -> dict[str, ChecklistConfig]:
@@ -54,18 +55,21 @@ def test_the_guidelines_have_the_items_that_their_authors_give() -> None:
     assert found["CLAIM 2024"] == [str(number) for number in range(1, 45)]
     assert len(found["TRIPOD-LLM"]) == 60  # 19 items; those with parts are counted by their parts, and the title
     assert {re.sub("[a-z]", "", name) for name in found["TRIPOD-LLM"]} == {str(number) for number in range(1, 20)}
-    assert found["MI-CLAIM-GEN"][6:] == [str(number) for number in range(1, 20)]  # items of 2020, on which it builds
-    assert [item.answer for item in guidelines()["DECIDE-AI"].items] == ["not applicable"]
-    stard = [name for name in found["STARD-AI"] if not name.startswith("A")]
-    assert list(dict.fromkeys(re.sub("[ab]", "", name) for name in stard)) == [str(number) for number in range(1, 31)]
-    # those of 2015 that have parts
-    assert {name[:-1] for name in stard if name.endswith("b")} == {"10", "12", "13", "21"}
+    assert found["MI-CLEAR-LLM 2025"] == [str(number) for number in range(1, 9)]
+    counts = {"1": 8, "2": 6, "3": 3, "4": 10, "5": 10, "6": 7}
+    refine = [f"{part}.{number + 1}" for part, items in counts.items() for number in range(items)]
+    assert found["REFINE"] == refine
+    stard = found["STARD-AI"]
+    numbers = dict.fromkeys(re.sub("[a-d]", "", name) for name in stard)
+    assert list(numbers) == [str(number) for number in range(1, 41)]
+    parts = "15a 15b 15c 15d 16a 16b 16c 17a 17b 26a 26b 40a 40b"
+    assert [name for name in stard if not name.isdigit()] == parts.split()
 
 
-def test_a_guideline_that_could_not_be_read_in_full_says_so() -> None:
-    assert "could not be found" in guidelines()["MI-CLAIM-GEN"].missing
-    assert "may be fewer than its items" in guidelines()["STARD-AI"].missing
-    assert guidelines()["CLAIM 2024"].missing == guidelines()["TRIPOD-LLM"].missing == ""
+def test_five_guidelines_are_here_with_all_their_items() -> None:
+    titles = ["CLAIM 2024", "MI-CLEAR-LLM 2025", "REFINE", "STARD-AI", "TRIPOD-LLM"]
+    assert list(guidelines()) == titles
+    assert {checklist.missing for checklist in guidelines().values()} == {""}
 
 
 def test_the_datasheet_asks_what_its_authors_ask() -> None:
@@ -83,7 +87,8 @@ def test_the_datasheet_asks_what_its_authors_ask() -> None:
 
 def test_every_place_is_a_block_or_an_element_of_it() -> None:
     cards = {name: read_card(ROOT / "config", name).forms for name in CARDS}
-    check_places({"guidelines": guidelines().values(), **cards}, {block.id: block.template for block in BLOCKS})
+    parts = {anchor: elements_of(block, anchor) for block in BLOCKS for anchor in block.anchors}
+    check_places({"guidelines": guidelines().values(), **cards}, parts)
     items = [item for forms in (guidelines().values(), *cards.values()) for form in forms for item in form.items]
     assert len({block for item in items for block in item.blocks}) > 15
 
@@ -97,7 +102,8 @@ def test_no_link_of_the_page_leads_nowhere(page: str, name: str) -> None:
 
 def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
     cards = {name: read_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
-    filled, titles = filled_elements(blocks_of(page)), {DEPTH: "Depth, made up", BREADTH: "Breadth, made up"}
+    filled = filled_elements(blocks_of(page).values())
+    titles = {DEPTH: "Depth, made up", BREADTH: "Breadth, made up"}
     answers = [answers_on_page(form, filled, {name: titles[name]}) for name, forms in cards.items() for form in forms]
     for name, forms in (("checklists", [answers_on_page(one, filled, titles) for one in guidelines().values()]), ("cards", answers)):
         block = section(page, name)

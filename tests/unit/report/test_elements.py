@@ -20,17 +20,34 @@ from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistIte
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.report.elements import NOTHING, VOID, element_names, filled_elements
-from neuralmedbench.report.page import render, with_answers_on_page
+from neuralmedbench.report.elements import NOTHING, VOID, element_names, filled_elements, titles_of
+from neuralmedbench.report.page import elements_of, render, with_answers_on_page
 from neuralmedbench.report.source import PageSource, read_source
 
 MODELS = ("alpha", "beta")
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
+HOME = {anchor: block.id for block in BLOCKS for anchor in block.anchors}
+"""Block of every part."""
+ONE_BENCHMARK = {
+    "cohort.age",
+    "cohort.field-strength",
+    "cohort.scanner",
+    "cohort.sex",
+    "errors.per-response",
+    "errors.per-wrong",
+    "errors.significant",
+    "grounding.visual-reliance",
+    "trust.kappa",
+}
+"""Elements with content for the depth benchmark alone.
+
+The other one has no records of patients, errors, exchanged pictures or raters.
+"""
 
 
 def write_run(root: Path, **changes: object) -> None:
     """Write a study with the shipped guidelines and cards."""
-    write_study(root, models=MODELS, patients=6, **changes)  # type: ignore[arg-type]
+    write_study(root, models=MODELS, patients=24, **changes)  # type: ignore[arg-type]
     for name in ("checklists", "cards"):
         shutil.copytree(ROOT / "config" / name, root / "config" / name)
 
@@ -118,26 +135,31 @@ def dashed(html: str, name: str) -> str:
 
 def test_on_a_full_page_no_claim_is_without_its_elements(run: tuple[PageSource, str]) -> None:
     source, text = run
-    shown = claims(with_answers_on_page(source, filled_elements(blocks_of(text))))
-    assert len(shown) > 60
-    assert shown.keys() == claims(source).keys()
-    # the breadth benchmark of this run has no record of its patients, and no condition of the other one has two of them
-    differing = {key[1] for key, item in claims(source).items() if shown[key] != item}
-    assert differing <= {"36", "38", "3", "5b", "16b", "16d", "20", "23", "24", "A2", "A11"}
-    assert NOTHING not in text
+    filled = filled_elements(blocks_of(text).values())
+    written, shown = claims(source), claims(with_answers_on_page(source, filled))
+    assert len(shown) > 100
+    # the run asks with one strategy alone
+    assert written.keys() - shown.keys() == {("REFINE", "5.7")}
+    lowered = [key for key, item in shown.items() if written[key] != item]
+    elements = {element for key in lowered for element in written[key].elements}
+    assert {element for element in elements if filled[element] == {DEPTH}} == ONE_BENCHMARK
+    reasons = {(shown[key].answer, shown[key].note.partition(";")[0]) for key in lowered}
+    assert reasons == {("partly", "not for Breadth, made up")}
 
 
 @pytest.mark.parametrize("spoil", [emptied, removed, dashed])
 def test_an_answer_turns_to_no_with_each_element_that_is_emptied(run: tuple[PageSource, str], spoil: Callable[[str, str], str]) -> None:
     source, text = run
     blocks = blocks_of(text)
-    everything = filled_elements(blocks)
+    everything = filled_elements(blocks.values())
     written, expected = claims(source), claims(with_answers_on_page(source, everything))
     elements = {element for item in expected.values() for element in item.elements}
     for element in sorted(elements):
-        block, _, name = element.partition(".")
-        rest = {one: of for one, of in everything.items() if not one.startswith(f"{block}.")}
-        filled = rest | filled_elements({block: spoil(blocks[block], name)})
+        part, _, name = element.partition(".")
+        block = HOME[part]
+        others = (other for other in everything if HOME[other.partition(".")[0]] != block)
+        rest = {other: everything[other] for other in others}
+        filled = rest | filled_elements([spoil(blocks[block], name)])
         shown = with_answers_on_page(source, filled)
         turned = {key for key, item in expected.items() if element in item.elements}
         # an element may lie in another one: then more answers turn, never fewer
@@ -157,13 +179,20 @@ def test_every_claim_of_a_guideline_names_an_element(run: tuple[PageSource, str]
 
 
 def test_the_names_found_in_the_templates_are_those_of_the_page(run: tuple[PageSource, str]) -> None:
-    blocks = blocks_of(run[1])
-    for block in BLOCKS:
-        names = set(re.findall(r'data-element="([^"]*)"', blocks.get(block.id, "")))
-        assert names <= element_names(block.template), block.id
-        # no reader has answered the questions of this run
-        if block.id in blocks and block.id != "readers":
-            assert element_names(block.template) <= names, block.id
+    for name, html in blocks_of(run[1]).items():
+        block = next(block for block in BLOCKS if block.id == name)
+        # a line of a topic names its slice, which may be any
+        names = set(re.findall(r'<(?!tr\b)[a-z]+\b[^>]* data-element="([^"]*)"', html))
+        assert names <= set().union(*(elements_of(block, anchor) for anchor in block.anchors)), name
+        # no reference of this run is time-critical
+        assert element_names(block.template) - {"sources"} <= names, name
+
+
+def test_a_link_has_the_heading_of_its_part_and_a_part_that_is_absent_has_none() -> None:
+    html = '<section id="arms" data-part="arms">\n<header><h2 id="arms-title">Arms</h2></header>'
+    html += '<div class="part" id="pressure">\n<h3>Order &amp; words</h3></div>'
+    html += '<p class="empty" id="funnel"><b>Funnel: not measured.</b> Add an arm.</p></section>'
+    assert titles_of([html]) == {"arms": "Arms", "pressure": "Order & words", "funnel": "Funnel"}
 
 
 def test_a_run_without_results_claims_none(tmp_path: Path) -> None:
@@ -180,7 +209,8 @@ def test_simulated_raters_are_no_evidence(run: tuple[PageSource, str]) -> None:
     source, _ = run
     tables = {name: [row | {"simulated": "true"} for row in rows] for name, rows in source.tables.items()}
     blocks = blocks_of(render(replace(source, tables=tables, cards={})))
-    assert filled_elements(blocks).keys().isdisjoint({"trust.agreement", "ratings.agreement", "ratings.raters", "errors.labels"})
+    of_raters = {"trust.kappa", "ratings.agreement", "ratings.raters", "errors.per-response"}
+    assert filled_elements(blocks.values()).keys().isdisjoint(of_raters)
     assert re.search(
         r'analysis of wrong results</td><td><span class="tag warn">no</span>.*?nothing to show in this run', blocks["checklists"]
     )
@@ -189,7 +219,7 @@ def test_simulated_raters_are_no_evidence(run: tuple[PageSource, str]) -> None:
 def test_an_answer_about_one_of_two_benchmarks_is_partly_one(run: tuple[PageSource, str]) -> None:
     source, text = run
     depth = re.sub(rf'(<div class="scroll" data-benchmark="{BREADTH}">).*?</table>', r"\1", blocks_of(text)["leaderboard"], flags=re.DOTALL)
-    filled = filled_elements(blocks_of(text) | {"leaderboard": depth})
+    filled = filled_elements((blocks_of(text) | {"leaderboard": depth}).values())
     assert filled["leaderboard.pass1"] == {DEPTH}
     shown = with_answers_on_page(source, filled)
     claim = next(form for form in shown.checklists if form.title == "CLAIM 2024")
@@ -203,10 +233,10 @@ def test_an_answer_about_one_of_two_benchmarks_is_partly_one(run: tuple[PageSour
 def test_hidden_cells_are_no_content() -> None:
     html = '<td data-element="a"><b>&lt;5</b></td><td data-element="b">(hidden)</td><td data-element="c">unknown <br> –</td>'
     html += '<td data-element="f">&lt;10 patients</td>'
-    assert filled_elements({"x": html}) == {}
-    assert filled_elements({"x": '<p data-element="d"><img alt="">0 %</p><td data-element="e"><svg><text>1</text></svg></td>'}) == {
-        "x.d": {""}
-    }
+    assert filled_elements([f'<div data-part="x">{html}</div>']) == {}
+    html = '<p data-element="d"><img alt="">0 %</p>'
+    html += '<td data-element="e"><svg><text>1</text></svg></td>'
+    assert filled_elements([f'<div data-part="x">{html}</div>']) == {"x.d": {""}}
 
 
 @pytest.mark.parametrize(

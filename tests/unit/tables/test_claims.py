@@ -179,9 +179,7 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family() 
         assert ("did significantly worse without them" in picture_sentence(study, cells)) is significant
 
 
-@pytest.mark.parametrize(
-    ("unread", "words"), [(False, "scores significantly lower"), (True, "inconclusive for Beta (67 % unread)")]
-)
+@pytest.mark.parametrize(("unread", "words"), [(False, "scores significantly lower"), (True, "inconclusive for Beta (67 % unread)")])
 def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: bool, words: str) -> None:
     """Beta fails 40 of 60 items that alpha passes: if all of these are unread, nobody knows what it answered."""
     study = null_study(30, 0.3)
