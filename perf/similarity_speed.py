@@ -4,6 +4,9 @@ Run on purpose (`python perf/similarity_speed.py`), never a test. The answers ar
 several models that answer every item a few times, some of them repeating an earlier answer. Ours is `embed_similarity` in a separate process,
 from the tables it reads to the table it writes, including imports. The naive way encodes answer and reference of every response in one call; it
 is measured on a sample of the responses, without imports, and scaled. Both use one thread and the same weights.
+
+Measured on 23 November 2026 on 2 cores: 10,000 answers of 60 words take 2.5 minutes if half of them are repeats
+(4.5 times less than the naive way), 5 minutes if all differ (2.2 times less).
 """
 
 import argparse

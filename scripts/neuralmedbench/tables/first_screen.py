@@ -449,53 +449,74 @@ def _statements(study: Study) -> list[str]:
     settings = study.settings
     level, limit = percent(settings.confidence), percent(settings.max_missing_fraction)
     return [
-        "Denominator: all expected items times samples. Refused, truncated and unparsable answers are wrong: that is the model's behaviour.",
         (
-            f"Answers that are absent because of us (failed, over budget, skipped, not graded) are missing. Above {limit} missing a model has no "
-            "rank and no rate: its score if all missing answers had failed, and had passed, stands in its place, without an interval. Contrasts use items without a missing answer. (Our rule.)"
+            "Denominator: all expected items times samples. Refused, truncated and unparsable answers "
+            "are wrong: that is the model's behaviour."
         ),
         (
-            "Pass: for closed items the option or the class; for open items the grader decides, about the first diagnosis of the differential (the "
-            "reference, a synonym or a narrower term) or about place and side of the lesion. A wider term is the right family and does not pass. "
-            "(Our rule.)"
+            "Each request is independent of the others: it holds one item, and earlier turns only within "
+            "a dialogue or a work-up."
         ),
         (
-            "pass@5 has two readings, and both are shown, over the same items (those that ask for a ranked differential and have five samples): any "
-            "of five samples (unbiased over the samples made, only at a temperature above 0), and the reference among five candidates of one "
-            "answer. Other items with five samples have a pass@5 in their family alone. (Our rule.)"
+            "Missing answers are ours: failed, over budget, skipped, not graded. "
+            f"Above {limit} missing a model has no rank and no rate. In its place stand two scores, "
+            "without an interval: if all missing answers had failed, and if all had passed. "
+            "Contrasts use items without a missing answer. (Our rule.)"
         ),
         (
-            f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "
-            f"fewer than 30 patients, or with fewer than 10 passes or failures on that size (our rule), otherwise a bootstrap of patients "
-            f"({settings.resamples:,} resamples, seed {settings.seed}). Where patients have unequal numbers of items no interval of a rate or of a paired difference is "
-            "narrower than if all pairs of items of a patient were equally correlated (Kish). With all or no items passing the interval of a "
-            "rate is one-sided, and with few passes or failures it reaches no less far (our rules)."
+            "Pass: a closed item passes by the option or the class. Of an open item the grader decides: "
+            "about the first diagnosis (the reference, a synonym or a narrower term), or about place and "
+            "side of the lesion. A wider term is the right family and does not pass. (Our rule.)"
         ),
         (
-            "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
-            "values flip the signs of whole patients (up to 12 all patterns, above that drawn ones, and Hoeffding's bound for what is rarer than "
-            "draws can show). Test and interval come from the same flips and agree (our rule)."
-        ),
-        "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
-        (
-            "Best constant answer (prior): what one and the same answer to all items of a family would earn, by the rule of the item; chosen on one "
-            "half of the patients and tried on the other, over 2,000 random halves. The upper end of its interval is that of the constant that is best "
-            "in hindsight. It is computed, not asked. (Our rule.)"
+            "pass@5 has two readings, over the same items: those that ask for a ranked differential and "
+            "have five samples. One is the chance that any of five samples passes, unbiased, only at a "
+            "temperature above 0. The other is the reference among five candidates of one answer. "
+            "Other items with five samples have a pass@5 in their family alone. (Our rule.)"
         ),
         (
-            "Sentences at a glance: the stated comparison is tested first, at the whole error. Only where it is significant, or where none was stated, "
-            "the pictures and all pairs of models are tested, corrected together (the largest statistic under joint flips of patients, step by "
-            "step). Pairs with the leader are stated; none that unread answers, had they passed, would take back. Tiers follow the same p "
-            "values. All else is exploratory: its intervals are not corrected. (Our rule.)"
+            f"Intervals of rates hold {level} and treat patients, not answers, as independent: exact on "
+            "the effective sample size, at every number of patients (Korn and Graubard). "
+            "Where patients have unequal numbers of items, the variance of a mean over items is never "
+            "below that of equally correlated items (Kish). "
+            "With all or no answers passing the interval is one-sided, and no end of another interval "
+            "is nearer to its rate than it would be then. (Our rules.)"
         ),
         (
-            "Perception or reasoning: d - f always stands with its sign, interval and p value, with f the score under full and d the score with the "
-            "findings disclosed. The share of the errors that the findings repair, (d - f) / (1 - f), is given only where d is shown to be above f, "
-            "above the score with another patient's findings and above that with the findings alone. What they do not repair is not thereby "
-            "reasoning. (Our rules.) For comparison, neurologists labelled 100 wrong answers in the paper: 51 % reasoning, 27 % perception, 22 % "
-            "other."
+            "Differences are one number a patient, and patients count alike. Patients who share a "
+            "request are one. The test flips the signs of these numbers: all patterns up to 12 patients, "
+            f"else {settings.resamples:,} drawn ones (seed {settings.seed}). A p value below what draws can "
+            "show is Hoeffding's bound. The interval holds what the same flips do not reject, so test and "
+            "interval agree. Only its far end may be wider: it is no nearer than the interval from the two "
+            "rates (Newcombe). (Our rules.)"
         ),
-        "Similarity of words is descriptive. Hard clinical pairs are told apart worse than by chance, so it never decides a pass.",
+        (
+            "Tiers: a model joins the tier of the best unless it is significantly different from it. "
+            f"Rank ranges come from {settings.resamples:,} resamples of patients, who count alike."
+        ),
+        (
+            "Best constant answer (prior): what one and the same answer to all items of a family would "
+            "earn, by the rule of the item. It is chosen on one half of the patients and tried on the "
+            "other, over 2,000 random halves. The upper end of its interval is that of the constant that "
+            "is best in hindsight. It is computed, not asked. (Our rule.)"
+        ),
+        (
+            "Sentences at a glance: the stated comparison is tested first, at the whole error. Pictures "
+            "and all pairs of models are tested only where it is significant, or where none was stated. "
+            "They are corrected together (the largest statistic under joint flips of patients, step by "
+            "step). Pairs with the leader are stated, but none that unread answers, had they passed, "
+            "would take back. Tiers follow the same p values. All else is exploratory: its intervals are "
+            "not corrected. (Our rule.)"
+        ),
+        (
+            "Perception or reasoning: f is the score under full, d the score with the findings disclosed. "
+            "d - f always has its sign, interval and p value. The share of the errors that the findings "
+            "repair, (d - f) / (1 - f), is given only where d is significantly above three scores: f, that "
+            "with another patient's findings, and that with the findings alone. What they do not repair is "
+            "not thereby reasoning. (Our rules.) For comparison, neurologists labelled 100 wrong answers in "
+            "the paper: 51 % reasoning, 27 % perception, 22 % other."
+        ),
+        ("Similarity of words is descriptive. It separates hard clinical pairs worse than chance, so it never decides a pass."),
     ]
 
 
