@@ -39,6 +39,7 @@ from neuralmedbench.tables import (
     reasoning,
     revisions,
     similarity,
+    title,
     viewer,
     workup,
 )
@@ -64,6 +65,7 @@ TABLES: tuple[Table, ...] = (
     accuracy.ACCURACY,
     accuracy.READINGS,
     urgency.TABLE,
+    title.TABLE,
     contrasts.ARMS,
     degradation.TABLE,
     decomposition.TABLE,
