@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.contrasts import ALIKE, BETTER, WORSE, paired_difference
+from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, paired_difference
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
@@ -160,12 +160,10 @@ def _compared(study: Study, row: Cells) -> str:
     """Compare what is found alone with what is recognised: the second side with the first."""
     size, margin = points(abs(row["difference"]), plus=""), points(study.settings.margin, plus="")
     span = points_span(-row["high"], -row["low"])
-    words = {
-        BETTER: f"{size} points lower ({points_span(row['low'], row['high'], plus='')})",
-        WORSE: f"{size} points higher ({points_span(-row['high'], -row['low'], plus='')})",
-        ALIKE: f"no, within {margin} points ({span})",
-    }
-    return words.get(row["answer"], f"inconclusive ({span})")
+    if row["answer"] in DIFFERENT:
+        ends, word = ((row["low"], row["high"]), "lower") if row["difference"] > 0 else ((-row["high"], -row["low"]), "higher")
+        return f"{size} points {word} ({points_span(*ends, plus='')})"
+    return f"no, within {margin} points ({span})" if row["answer"] == ALIKE else f"inconclusive ({span})"
 
 
 TABLE = topic(
