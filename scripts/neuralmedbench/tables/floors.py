@@ -114,8 +114,8 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
 def options_only(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) -> Floats:
     """Return what the best guess from the options alone gets right, shape (items,), chosen on other patients.
 
-    Three guesses know how often a name is offered, or how long it is; others are one name each, of a reference of several patients, and
-    any option where it is not offered. The better kind counts. Names by their references in the other half are no guess: a
+    The best of three kinds counts: any option; one that is chosen by how often its name is offered, or by its length; one name for all items, of
+    a reference of several patients, and any option where it is not offered. Names by their references in the other half are no guess: a
     reference that was right there is seldom right here, because each is offered a fixed number of times.
     """
     offered = Counter(normal_form(option) for item in items for option in item.options)
@@ -128,6 +128,7 @@ def options_only(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) ->
     by_name = _text_passes(items, right, several)
     weights, alike = item_weights(patients), np.zeros(len(items), dtype=np.int64)
     earned = [best_constant(passes * weights[:, None], patients, alike, 1).chosen / weights for passes in (by_rule, by_name) if passes.size]
+    earned.append(np.array([1 / len(item.options) for item in items]))
     return max(earned, key=lambda values: float((values * weights).sum()))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Floats, Ints
+from neuralmedbench.estimates.contrasts import Difference, paired_difference
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.records.arm_changes import ROTATIONS, in_form
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.tables.answers import Samples
@@ -127,3 +129,29 @@ def found(outcomes: Outcomes, model: str, arm: str = Arm.FULL, strategy: str = S
 def title_sides(outcomes: Outcomes, model: str) -> tuple[Floats, Floats]:
     """Return the two sides of the title's contrast by item: recognised, and found."""
     return recognised(outcomes, model).value, found(outcomes, model).value
+
+
+def least_of(outcomes: Outcomes) -> float:
+    """Return the least value of what is recognised: of the item with the fewest options, where a guess is taken off and nothing is right."""
+    return -1 / (min(len(item.rivals) for item in outcomes.items if item.rivals) - 1)
+
+
+def scaled_difference(first: Floats, second: Floats, by: ByPatient, least: float) -> Difference:
+    """Mean of `first` minus mean of `second` as `paired_difference`, of values between `least` and 1.
+
+    Parameters
+    ----------
+    first, second : ndarray of float, shape (items,)
+        Item values; NaN where a side has none.
+    by : ByPatient
+        Patients of the items.
+    least : float
+        At most 0. The values are moved to between 0 and 1, where few events are known to be few, and the difference back.
+    """
+    width = 1 - least
+    moved = ByPatient(by.patients, replace(by.settings, margin=by.settings.margin / width), by.codes)
+    difference = paired_difference((first - least) / width, (second - least) / width, moved)
+    if difference.value is None or difference.low is None or difference.high is None:
+        return difference
+    ends = {"low": difference.low * width, "high": difference.high * width}
+    return difference._replace(value=difference.value * width, error=difference.error * width, **ends)

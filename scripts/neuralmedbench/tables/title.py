@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, paired_difference
+from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
@@ -17,7 +17,7 @@ from neuralmedbench.tables.declare import of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
 from neuralmedbench.tables.outcomes import Outcomes
-from neuralmedbench.tables.recognition import BLIND_ARMS, CHOICE_ARMS, asks_choice, found, recognised
+from neuralmedbench.tables.recognition import BLIND_ARMS, CHOICE_ARMS, asks_choice, found, least_of, recognised, scaled_difference
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -86,7 +86,8 @@ def _rows(made: ModelRows, family: Mapping[Compared, FamilyTest], guess: Measure
     if asks_choice(outcomes, model, BLIND_ARMS):
         blind = recognised(outcomes, model, BLIND_ARMS).value
         yield _recognised_row(made, "recognised_without_pictures", blind, BLIND)
-        yield made.contrast("picture_in_choice", known.value, blind, arm=CHOSEN, other_arm=BLIND)
+        worth = scaled_difference(known.value, blind, made.by(f"{CHOSEN} {BLIND}"), least_of(outcomes))
+        yield made.difference("picture_in_choice", worth, ~np.isnan(known.value + blind), arm=CHOSEN, other_arm=BLIND)
     if made.key(Arm.NO_IMAGE) in outcomes.counts:
         blind = found(outcomes, model, Arm.NO_IMAGE).value
         yield made.rate("found_without_pictures", blind, arm=Arm.NO_IMAGE, interval_of=patients_rate)
@@ -100,8 +101,7 @@ def _rows(made: ModelRows, family: Mapping[Compared, FamilyTest], guess: Measure
 
 def _recognised_row(made: ModelRows, measure: str, values: Floats, arms: str) -> MeasureRow:
     """Return a rate of which a guess may take off more than there is."""
-    fewest = min(len(item.rivals) for item in made.outcomes.items if item.rivals)
-    return made.rate(measure, values, arm=arms, interval_of=patients_rate, least=-1 / (fewest - 1))
+    return made.rate(measure, values, arm=arms, interval_of=patients_rate, least=least_of(made.outcomes))
 
 
 def _quadrants(made: ModelRows, recognises: npt.NDArray[np.bool_], finds: npt.NDArray[np.bool_], patients: int) -> Iterator[CountRow]:
@@ -111,7 +111,7 @@ def _quadrants(made: ModelRows, recognises: npt.NDArray[np.bool_], finds: npt.ND
 
 
 def _contrast(made: ModelRows, sides: tuple[Floats, Floats], family: Mapping[Compared, FamilyTest], why_not: str) -> ContrastRow:
-    difference = paired_difference(*sides, made.by(f"{CHOSEN} {Arm.FULL}"))
+    difference = scaled_difference(*sides, made.by(CHOSEN), least_of(made.outcomes))
     row = made.difference(CONTRAST, difference, ~np.isnan(sides[0] + sides[1]), arm=CHOSEN, note=why_not)
     return made.tested(row, difference, family.get(Compared(made.benchmark.name, made.model, title=True)))
 
@@ -158,11 +158,13 @@ def _sentence(study: Study, tables: Tables, row: Cells) -> str:
 
 def _compared(study: Study, row: Cells) -> str:
     """Compare what is found alone with what is recognised: the second side with the first."""
-    size, margin = points(abs(row["difference"]), plus=""), points(study.settings.margin, plus="")
-    span = points_span(-row["high"], -row["low"])
+    margin = points(study.settings.margin, plus="")
+    # what a guess takes off is no part of a rate: no words go beyond 100 points
+    low, high, size = (min(max(row[name], -1.0), 1.0) for name in ("low", "high", "difference"))
     if row["answer"] in DIFFERENT:
-        ends, word = ((row["low"], row["high"]), "lower") if row["difference"] > 0 else ((-row["high"], -row["low"]), "higher")
-        return f"{size} points {word} ({points_span(*ends, plus='')})"
+        ends, word = ((low, high), "lower") if size > 0 else ((-high, -low), "higher")
+        return f"{points(abs(size), plus='')} points {word} ({points_span(*ends, plus='')})"
+    span = points_span(-high, -low)
     return f"no, within {margin} points ({span})" if row["answer"] == ALIKE else f"inconclusive ({span})"
 
 
