@@ -153,5 +153,5 @@ def scaled_difference(first: Floats, second: Floats, by: ByPatient, least: float
     difference = paired_difference((first - least) / width, (second - least) / width, moved)
     if difference.value is None or difference.low is None or difference.high is None:
         return difference
-    ends = {"low": difference.low * width, "high": difference.high * width}
-    return difference._replace(value=difference.value * width, error=difference.error * width, **ends)
+    low, high = difference.low * width, difference.high * width
+    return difference._replace(value=difference.value * width, low=low, high=high, error=difference.error * width)
