@@ -40,6 +40,7 @@ SERIES = {
     "floors": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "contrast_coverage": Series(("tests/fixtures/contrast_studies.py",), "tests/unit/estimates/test_contrasts.py"),
+    "title_contrast": Series(("tests/fixtures/title_contrast.py",), "tests/unit/tables/test_title.py"),
     "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),
     "item_analysis": Series(("tests/fixtures/item_analysis.py",), "tests/unit/estimates/test_item_statistics.py"),
     "update_gate": Series(("tests/fixtures/updates.py",), "tests/unit/tables/test_update_gate.py"),

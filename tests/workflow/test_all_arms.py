@@ -54,6 +54,8 @@ NOT_HERE = {
     "evidence_supplied": "no case has published evidence",
     "layout": "no model of the run names a layout",
     "evidence": "no work-up is asked",
+    "choice": "fewer than five different diagnoses",
+    "choice_no_image": "fewer than five different diagnoses",
 }
 """Arms that can ask nothing of these patients, by the name of their file, with the reason."""
 

@@ -132,7 +132,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for start, end, term in term_spans(place.text, terms):
             found.setdefault((term.text, term.severity), []).append((start, end))
-        if where == "template" and item.options:  # "the letter of one option" stands in the form of every choice
+        if where == "template" and (item.options or item.rivals):  # "the letter of one option" stands in the form of every choice
             found = {key: hits for key, hits in found.items() if key[0].lower() != "one"}
         for (name, severity), hits in found.items():
             if arms := sorted({arm for hit in hits for arm in place.arms(*hit)}):
@@ -283,8 +283,6 @@ def _item_texts(item: Item) -> dict[str, str]:
     texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
     for number, turn in enumerate(item.turns, start=1):
         texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
-    if item.runner is Runner.OPEN:
-        texts["options"] = "\n".join(item.options)
     return {where: text for where, text in texts.items() if text.strip()}
 
 

@@ -46,6 +46,7 @@ class AnswerRow:
     level: Level = Level.NONE
     turn_leaders: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
 
 
 def read_answers(path: Path) -> dict[str, AnswerRow]:
@@ -145,6 +146,7 @@ def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
         established=words("established"),
         turn_leaders=parts("turn_leaders"),
         essential=parts("essential"),
+        rivals=parts("rivals"),
         level=read("level", lambda text: Level(text.lower() or Level.NONE), "direct, complex, dialogue or nothing"),
     )
 

@@ -129,6 +129,8 @@ def _items(
     items = [
         replace(base, item_id=f"{benchmark}/{base.case_id}/{family}", family=family, question=QUESTIONS[family]) for family in families
     ]
+    if answer and answer.rivals:
+        items[0] = replace(items[0], rivals=tuple(sorted({answer.diagnosis, *answer.rivals})))
     if base.level is Level.DIALOGUE:
         items[0] = _dialogue(items[0], source)
     return items

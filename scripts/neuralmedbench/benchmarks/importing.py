@@ -37,6 +37,7 @@ from neuralmedbench.records.questions import (
     Refusal,
 )
 from neuralmedbench.records.value_rules import problem_of_values
+from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import count_words, counted, listing
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
@@ -260,7 +261,19 @@ def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -
         return "the answer belongs to another question"
     if question.runner is Runner.CHOICE:
         return problem_of_options(question) or _problem_of_choice(question, gold, repeated_options=repeated_options)
-    return problem_of_options(question) or problem_of_turns(question) or problem_of_values(question.answer_schema, gold)
+    problem = _problem_of_names(question, gold) or problem_of_options(question) or problem_of_turns(question)
+    return problem or problem_of_values(question.answer_schema, gold)
+
+
+def _problem_of_names(question: Question, gold: Gold | None) -> str:
+    """Return why an open question cannot be asked as a choice among its options; empty if it can, or has none."""
+    if not question.options:
+        return ""
+    names = {normal_form(name) for name in (gold.answer, *gold.aliases)} if gold else set()
+    right = sum(normal_form(option) in names for option in question.options)
+    if gold is not None and right != 1:
+        return f"{right} of its options are the reference; expected one"
+    return _problem_of_choice(question, None, repeated_options=False)
 
 
 def _problem_of_choice(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:

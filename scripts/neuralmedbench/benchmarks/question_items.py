@@ -214,7 +214,7 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
             )
             for turn in question.turns
         ),
-        options=question.options,
+        options=question.options if question.runner is Runner.CHOICE else (),
         images=tuple(images),
         label_policy=config.label_policy,
         notes="" if dialogue else question.text,
@@ -225,6 +225,7 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
         pair_id=question.pair_id,
         tags=question.tags,
         answer_schema=question.answer_schema,
+        rivals=() if question.runner is Runner.CHOICE else tuple(sorted(question.options)),
     )
 
 

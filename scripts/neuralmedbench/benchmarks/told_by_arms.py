@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 from neuralmedbench.benchmarks.gold import disclosure
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.rivals import add_rivals
 from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.arm_changes import is_movable, suggestion_words, wrong_gold
@@ -191,8 +193,14 @@ def oracle_slices(items: Sequence[Item], slices: Iterable[SliceRow], lesions: It
 
 
 def add_shown_by_arms(built: BenchmarkItems, arms: Collection[ArmVariant], vocabulary: Vocabulary) -> BenchmarkItems:
-    """Add to the disclosures all that arms with a file show because of the answers: chosen pictures, suggestions; parameters as below."""
-    return add_told_answers(add_chosen_pictures(built, arms, vocabulary), arms, vocabulary)
+    """Add all that arms with a file show because of the answers: chosen pictures, suggestions, rivals; parameters as below."""
+    built = add_told_answers(add_chosen_pictures(built, arms, vocabulary), arms, vocabulary)
+    if not any(arm.config.options == "rivals" for arm in arms):
+        return built
+    built, lacking = add_rivals(built, vocabulary)
+    if lacking:
+        print(f"{built.items[0].benchmark}: {lacking}", file=sys.stderr)
+    return built
 
 
 def add_told_answers(built: BenchmarkItems, arms: Iterable[ArmVariant], vocabulary: Vocabulary) -> BenchmarkItems:

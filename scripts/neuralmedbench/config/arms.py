@@ -15,7 +15,7 @@ from neuralmedbench.config.layouts import Layout, load_layout
 from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED
+from neuralmedbench.records.arm_changes import CHOICE, NONE_ARM, SHUFFLED
 from neuralmedbench.records.items import FIRST_PART, Arm
 from neuralmedbench.records.words import plural
 
@@ -30,12 +30,13 @@ CHOSEN = frozenset({"another", "without_lesion", AT_LESION})
 
 SUFFIX = r"[a-z0-9_.]+"
 
-OPTIONS_BY_NAME = {"shuffle": SHUFFLED, "none_of_the_above": re.compile(NONE_ARM)}
+OPTIONS_BY_NAME = {"shuffle": SHUFFLED, "none_of_the_above": re.compile(NONE_ARM), "rivals": CHOICE}
 """Names of the arms that change the options."""
 
 NEEDED = {
     ("pictures", "degraded"): ("operator", "level"),
     ("options", "shuffle"): ("seed",),
+    ("options", "rivals"): ("rotation",),
     ("adds", "suggestion"): ("direction",),
     ("adds", "own_answer"): ("stance",),
     ("wording", "paraphrase"): ("paraphrase",),
@@ -48,7 +49,7 @@ class ArmConfig(Section):
     """`config/arms/<arm>.yaml`: what an arm changes; everything else is as in the arm `full`."""
 
     title: str = Field(description="Name shown in the report.")
-    group: Literal["grounding", "pressure", "wording", "degradation", "layout", "evidence", "oracle"] = Field(
+    group: Literal["grounding", "pressure", "wording", "degradation", "layout", "evidence", "oracle", "title"] = Field(
         description="What the arm tests."
     )
     description: str = Field(description="What the arm shows, in a sentence.")
@@ -73,10 +74,11 @@ class ArmConfig(Section):
         description="Input layout, a file of `config/layouts/`; `<name>` is the value of the parameter of that name. Only models whose yaml names the"
         " layout are asked. Absent: `common`.",
     )
-    options: Literal["keep", "shuffle", "none_of_the_above"] = Field(
+    options: Literal["keep", "shuffle", "none_of_the_above", "rivals"] = Field(
         "keep",
         description="The options of a choice item: `keep`, `shuffle` (in an order by item and the parameter `seed`), or `none_of_the_above`"
-        ' ("None of the above" in the place of the right one). An item whose options speak of each other is not asked.',
+        ' ("None of the above" in the place of the right one). An item whose options speak of each other is not asked.'
+        " `rivals`: an open question for a diagnosis as a choice among the references of five cases, in the order of the parameter `rotation`.",
     )
     adds: Literal["nothing", "suggestion", "own_answer"] = Field(
         "nothing",

@@ -151,7 +151,11 @@ class MappingConfig(Section):
         description="Column with the list of facts after `text`, which the strategy `ask` reveals one by one: of a dialogue of one round, or of a question"
         " with options, whose `text` is then the start.",
     )
-    options: OptionsMapping | None = Field(None, description="Options; required by the runner `choice`.")
+    options: OptionsMapping | None = Field(
+        None,
+        description="Options; required by the runner `choice`. With `runner: open` and `family: differential_diagnosis` the question is asked"
+        " openly, and among its options by the arms `choice-1` to `choice-4`.",
+    )
     fields: dict[FieldName, FieldMapping] = Field(
         {},
         description="Values of the answer, by key; required by the runner `structured`, unless `rounds` have them. An answer passes if all that can"
@@ -187,9 +191,7 @@ class MappingConfig(Section):
         if self.case_in_question and not self.question:
             message = "`case_in_question` needs `question`, the column that holds both"
             raise ValueError(message)
-        if not self.index and (self.runner == "choice") != (self.options is not None):
-            message = f"the runner choice needs `options`, the runner {'open' if self.runner == 'choice' else self.runner} has none"
-            raise ValueError(message)
+        self._check_options()
         fields = [*self.fields, *(name for one in self.rounds for name in one.fields)]
         if (self.runner == "structured") != bool(fields) or (fields and self.answer):
             message = "the runner structured needs `fields` and no `answer`, the other runners have no `fields`"
@@ -203,10 +205,7 @@ class MappingConfig(Section):
         if fields and self.family is not Family.QUESTION_ANSWERING:
             message = "`fields` are asked for by the family question_answering"
             raise ValueError(message)
-        if self.answer and self.options and self.options.right:
-            message = "`options.right` is the answer; leave `answer` out"
-            raise ValueError(message)
-        if self.answer and self.runner in {"open", "dialogue"} and self.answer.form != "text":
+        if self.answer and self.runner in {"open", "dialogue"} and self.answer.form != "text" and not self.options:
             message = "open answers need `form: text`"
             raise ValueError(message)
         if self.runner not in {"open", "dialogue"} and (self.rubric or self.reasons or self.findings or self.must_not):
@@ -216,6 +215,18 @@ class MappingConfig(Section):
             message = "several questions of a row come from `each` or from `variants`, not from both"
             raise ValueError(message)
         return self
+
+    def _check_options(self) -> None:
+        if not self.index and self.runner == "choice" and self.options is None:
+            message = "the runner choice needs `options`"
+            raise ValueError(message)
+        asks_diagnosis = self.runner == "open" and self.family is Family.DIFFERENTIAL_DIAGNOSIS
+        if self.options and not (self.index or self.runner == "choice" or asks_diagnosis):
+            message = "`options` are for the runner choice, or for open questions of the family differential_diagnosis"
+            raise ValueError(message)
+        if self.answer and self.options and self.options.right:
+            message = "`options.right` is the answer; leave `answer` out"
+            raise ValueError(message)
 
     def _check_rounds(self) -> None:
         if self.runner == "structured" and self.rounds:

@@ -92,6 +92,8 @@ def variant_views(
             continue
         if arm.config.adds == "own_answer" and item.runner is Runner.STRUCTURED and item.turns:
             continue  # the answer to the last stage alone is none to the item
+        if arm.config.options == "rivals" and not item.rivals:
+            continue
         if arm.config.evidence == "ordered" and arm.values["order"] in ("author", "findings") and row is None:
             continue  # the author names no order, or no findings
         source = by_id[row.images_of] if row and arm.chosen else item
@@ -113,6 +115,8 @@ def variant_views(
 
 def _with_options(item: Item, arm: ArmVariant, right: str) -> Item:
     """Return an item with the options that an arm shows; `right` is the letter of the option that "none of the above" replaces."""
+    if arm.config.options == "rivals":
+        return as_asked(item, arm.name)
     known = arm.config.options != "none_of_the_above" or right
     return as_asked(item, arm.name, right=right) if arm.config.options != "keep" and known and is_movable(item) else item
 

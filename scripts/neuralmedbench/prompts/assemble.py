@@ -24,7 +24,7 @@ from neuralmedbench.prompts.conversations import (
     work_up_of,
 )
 from neuralmedbench.prompts.parts import labelled_images, render_message
-from neuralmedbench.records.arm_changes import AlteredPicture
+from neuralmedbench.records.arm_changes import CHOICE, AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -106,7 +106,9 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         else views(shortened, arm, material.disclosures)
         for arm in config.arms
     }
-    if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not by_arm[arm]]):
+    # too few different diagnoses for rivals is no mistake in the yaml: `build_items` says so, and the arm asks nothing
+    needed = [arm for arm in config.arms if not CHOICE.fullmatch(arm)]
+    if "arms" in config.model_fields_set and (idle := [arm for arm in needed if not by_arm[arm]]):
         config_of = material.arms[idle[0]].config if idle[0] in material.arms else None
         changes = (config_of.pictures, config_of.adds, config_of.options) if config_of else ()
         lacking = next((LACKING[change] for change in changes if change in LACKING), "no item has what it leaves out, cuts or shows")

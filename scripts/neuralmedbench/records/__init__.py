@@ -4,7 +4,7 @@ Doors
 -----
 answer_key: AnswerKey, CaseScore, NoteKey, NoteSpan, PixelBox, ScoreRow, SeriesKey, TagRule
 answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
-arm_changes: DENIAL, NONE_ARM, OTHER_SIDE, SHUFFLED, SUGGESTS, AlteredPicture, altered_key, as_asked, by_digest, is_movable, option_name, order_under, rival, suggestion_words, wrong_gold
+arm_changes: CHOICE, DENIAL, NONE_ARM, OTHER_SIDE, ROTATIONS, SHUFFLED, SUGGESTS, AlteredPicture, altered_key, as_asked, by_digest, in_form, is_movable, option_name, order_under, right_letter, rival, suggestion_words, wrong_gold
 blinding: hide_names
 bundle: BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 case: Audit, CT_SEQUENCES, CaseRecord, FileFate, MIN_SLICES, NoHead, PLANES_ACROSS, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile, VoxelSizes

@@ -1,7 +1,7 @@
 """What an arm puts in place of what an item has.
 
 A colleague's suggestion: the reference, or a plausible wrong answer written as if it were the reference. The options of a choice in another
-order or without the right one, and the way back from a letter. Altered pictures.
+order or without the right one, and the way back from a letter. A choice in place of an open question. Altered pictures.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ SUGGESTS = re.compile(r"suggestion-|own_answer-")
 OTHER_SIDE = {"left": "right", "right": "left"}
 SHUFFLED = re.compile(r"options_shuffled-(\d+)")
 """Name of an arm that shows the options in another order, with its seed."""
+CHOICE = re.compile(r"choice(?:_no_image)?-(\d+)")
+"""Name of an arm that asks an open item as a choice among its rivals, with the rotation of their order."""
+ROTATIONS = tuple(range(1, 5))
+"""Rotations in which a choice is asked: who names the right one in all of them goes by its name, not by its place."""
+RANKED = re.compile(r"\s*Rank up to five diagnoses\.")
+"""Sentence that asks for a ranked list; a choice asks for one diagnosis."""
 NONE_ARM, NONE_OF_THE_ABOVE = "none_of_the_above", "None of the above"
 """The arm that takes the right option away, and the text that stands in its place."""
 REFERS = re.compile(
@@ -33,6 +39,8 @@ REFERS = re.compile(
 """An option that speaks of other options, so that it says something else in another order: `all of the above`, `A and C`."""
 NAMED = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-J]\b")
 """A question that names an option by its letter."""
+CHOICE_QUESTION = "What is the most likely diagnosis?"
+"""Question of a dialogue that is asked as a choice: its rounds ask for lists."""
 SCHEMA_VERSION = 1
 
 
@@ -224,9 +232,35 @@ def option_order(item_id: str, options: int, seed: int) -> tuple[int, ...]:
     return (*fixed[turn:], *fixed[:turn])
 
 
+def in_form(item: Item, arm: str) -> Item:
+    """Return an item in the form in which an arm asks it: with rivals as a choice among them, in one message; else as it is."""
+    if not item.rivals or not CHOICE.fullmatch(arm):
+        return item
+    # a dialogue shows what its rounds reveal at once
+    reveals = [turn.reveal for turn in item.turns if turn.reveal]
+    return replace(
+        item,
+        runner=Runner.CHOICE,
+        question=CHOICE_QUESTION if item.turns else RANKED.sub("", item.question),
+        turns=(),
+        notes="\n\n".join(reveals) if item.turns else item.notes,
+        options=item.rivals,
+        rivals=(),
+    )
+
+
+def right_letter(item: Item, gold: Gold) -> str:
+    """Return the letter of the right option of a choice; empty if no option is the reference."""
+    if gold.choice:
+        return gold.choice
+    names = {normal_form(name) for name in (gold.answer, *gold.aliases)}
+    right = [letter for letter, option in zip(LETTERS, item.options, strict=False) if normal_form(option) in names]
+    return right[0] if len(right) == 1 else ""
+
+
 def order_under(item: Item, arm: str) -> tuple[int, ...]:
     """Return for each place the index of the option that an arm shows there."""
-    shuffled = SHUFFLED.fullmatch(arm) if item.runner is Runner.CHOICE else None
+    shuffled = SHUFFLED.fullmatch(arm) or CHOICE.fullmatch(arm) if item.runner is Runner.CHOICE else None
     return option_order(item.item_id, len(item.options), int(shuffled[1])) if shuffled else tuple(range(len(item.options)))
 
 
@@ -253,11 +287,12 @@ def _without_right_option(item: Item, letter: str) -> Item:
 
 def as_asked(item: Item, arm: str, *, right: str = "") -> Item:
     """Return an item with the options that an arm shows; `right` is the letter of the right option, where it is known."""
+    item = in_form(item, arm)
     if item.runner is not Runner.CHOICE:
         return item
     if arm == NONE_ARM and right:
         return _without_right_option(item, right)
-    return in_order(item, order_under(item, arm)) if SHUFFLED.fullmatch(arm) else item
+    return in_order(item, order_under(item, arm)) if SHUFFLED.fullmatch(arm) or CHOICE.fullmatch(arm) else item
 
 
 def altered_key(row: AlteredPicture) -> tuple[str, str, tuple[str, ...], str]:

@@ -23,6 +23,7 @@ ANSWER_COLUMNS = (
     "level",
     "turn_leaders",
     "essential",
+    "rivals",
 )
 """Answers table of a benchmark of scans; only the first two columns are required."""
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from neuralmedbench.records.case import SliceRow
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 T = TypeVar("T")
 
@@ -209,6 +209,8 @@ class Item:
         For the runner `dialogue`, and for structured items that are asked in stages.
     options : tuple of str
         Only for the runner `choice`.
+    rivals : tuple of str
+        Names of diagnoses, the reference among them, of an open item or a dialogue that some arm asks as a choice; empty: none does.
     label_policy : str
         `full` to label pictures with sequence, plane and position, or `none`.
     lesion_shown : bool or None
@@ -245,6 +247,7 @@ class Item:
     pair_id: str = ""
     tags: tuple[str, ...] = ()
     answer_schema: str = ""
+    rivals: tuple[str, ...] = ()
 
     @property
     def has_free_answer(self) -> bool:

@@ -71,7 +71,8 @@ class Question:
     given : str
         As in `Item`.
     options : tuple of str
-        2 to 10 for the runner `choice`, else none. A picture option is represented by its label.
+        2 to 10 for the runner `choice`. A picture option is represented by its label. Of an open question for a diagnosis, or of a dialogue:
+        the names among which arms such as `choice-1` ask it, the reference among them, or none.
     exemplar : bool
         True for an example of few-shot prompts: shown with its answer, and never a question itself.
     """

@@ -113,6 +113,13 @@ BLOCKS = _with_all_tables(
         figures=("leaderboard", "heatmap"),
     ),
     Block(
+        id="title",
+        name="Recognised or found",
+        group=RESULTS,
+        parts={"title": "title"},
+        config=(BENCHMARK, "arms"),
+    ),
+    Block(
         id="perception",
         name="Perception or reasoning",
         group=RESULTS,

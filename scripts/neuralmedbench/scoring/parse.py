@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralmedbench.records.arm_changes import NONE_ARM, as_asked, order_under
+from neuralmedbench.records.arm_changes import NONE_ARM, as_asked, in_form, order_under
 from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
@@ -135,6 +135,7 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bo
     Prediction
         As `parse_answer`; the letter and the text are those of the option in the item's own order.
     """
+    item = in_form(item, arm)
     shown = as_asked(item, arm, right=right)
     prediction = parse_answer(text, shown, y_first=y_first)
     if shown is item or not prediction.choice:

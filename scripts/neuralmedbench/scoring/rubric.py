@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from neuralmedbench.records.arm_changes import in_form
 from neuralmedbench.records.items import DIAGNOSES, Criterion, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, Grade, GradeState, ParseStatus, Prediction, text_digest
@@ -47,7 +48,9 @@ OUTSIDE = "the vocabulary does not have the reference"
 
 def gradable(response: Response, item: Item) -> bool:
     """Return True if graders grade a response: an answered open item or dialogue; thoughts alone are no answer."""
-    return item.runner in GRADED_RUNNERS and response.state is ResponseState.OK and not is_only_thoughts(response.text)
+    return (
+        in_form(item, response.arm).runner in GRADED_RUNNERS and response.state is ResponseState.OK and not is_only_thoughts(response.text)
+    )
 
 
 def grade_with_rubric(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
-from neuralmedbench.records.arm_changes import by_digest
+from neuralmedbench.records.arm_changes import by_digest, in_form, right_letter
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
@@ -120,7 +120,7 @@ def score_responses(
         digest = text_digest(response.text)
         # a grade counts only for the text it was made for: the digest keeps grades of an earlier answer out
         criteria = [table.get((key, digest), {}) for table in by_grader]
-        item, reference = items[response.item_id], references.get(response.item_id)
+        item, reference = in_form(items[response.item_id], response.arm), references.get(response.item_id)
         scores.append(_score(response, digest, item, reference, criteria, rubrics=rubrics, pictures=pictures))
     return elect(scores, vocabulary)
 
@@ -232,7 +232,7 @@ def _verdict(
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms
-        return {"passed": answered and prediction.choice == reference.gold.choice}
+        return {"passed": answered and prediction.choice == right_letter(item, reference.gold)}
     outside = is_outside(item, reference)
     language = unread_language(response.text, prediction, item, reference) if answered and not outside else ""
     if item.family is Family.LESION_RECOGNITION:

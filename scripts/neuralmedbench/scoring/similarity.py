@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.arm_changes import NONE_ARM
+from neuralmedbench.records.arm_changes import CHOICE, NONE_ARM
 from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import SimilarityRow, text_digest
@@ -115,13 +115,17 @@ class TransformerEncoder:
 
 
 def comparable_responses(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
-    """Keep the answered responses whose rank 1 can be compared with a reference: none of structured, lesion or "none of the above" items."""
+    """Keep the answered responses whose rank 1 can be compared with a reference.
+
+    None of structured, lesion or "none of the above" items, and no name that was chosen among rivals.
+    """
     return [response for response in responses if _wanted(response, items, gold)]
 
 
 def _wanted(response: Response, items: Mapping[str, Item], gold: Mapping[str, Gold]) -> bool:
     item = items[response.item_id]
-    named = item.runner is not Runner.STRUCTURED and item.family is not Family.LESION_RECOGNITION and response.arm != NONE_ARM
+    named = item.runner is not Runner.STRUCTURED and item.family is not Family.LESION_RECOGNITION
+    named = named and response.arm != NONE_ARM and not CHOICE.fullmatch(response.arm)
     return named and response.state is ResponseState.OK and bool(item.item_id in gold and gold[item.item_id].answer.strip())
 
 

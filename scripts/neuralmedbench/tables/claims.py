@@ -10,9 +10,14 @@ from neuralmedbench.records.words import all_of, counted, listing, p_equals, per
 from neuralmedbench.tables.family import first_answer_of
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import MODELS, PICTURES, PRIMARY, claims_of, cluster_of
+from neuralmedbench.tables.words import MODELS, PICTURES, PRIMARY, TITLE, claims_of, cluster_of
 
-WORDS = {PRIMARY: "in the stated comparison", PICTURES: "with and without pictures", MODELS: "between two models"}
+WORDS = {
+    PRIMARY: "in the stated comparison",
+    TITLE: "between what is recognised and found",
+    PICTURES: "with and without pictures",
+    MODELS: "between two models",
+}
 """The kinds of comparisons, in words."""
 
 
@@ -87,5 +92,5 @@ def power_sentence(tables: Tables) -> str:
 
 
 def _corrected_together(tables: Tables) -> int:
-    """Count the comparisons that are corrected together: all pairs of models, and the pictures."""
-    return sum(row.get("p_corrected") is not None for topic in ("pairs", "arms") for row in tables[topic])
+    """Count the comparisons that are corrected together: all pairs of models, the pictures, and the title."""
+    return sum(row.get("p_corrected") is not None for topic in ("title", "pairs", "arms") for row in tables[topic])

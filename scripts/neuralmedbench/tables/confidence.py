@@ -13,6 +13,7 @@ import numpy as np
 
 from neuralmedbench.estimates.calibration import auroc_interval, calibration_error, kept_parts, mass_bins, overconfidence, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
+from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
@@ -100,6 +101,8 @@ def gather_confidences(made: ModelRows) -> Iterator[Confidences]:
         return None if mean is None else min(1.0, math.exp(mean))
 
     for arm in made.outcomes.answers.arms(made.model):
+        if CHOICE.fullmatch(arm):  # of one name among five, which topic `title` is about
+            continue
         yield stated_confidences(made, arm)
         if tokens:
             yield _of_answers(made, arm, ConfidenceSource.TOKENS, likelihood)

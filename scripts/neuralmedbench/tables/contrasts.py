@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, patients_to_show
+from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import points, points_span
@@ -95,7 +96,7 @@ def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Contra
     for benchmark in study.benchmarks.values():
         outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
         for key in outcomes.counts:
-            if key.arm == FULL or key.strategy != DIRECT:
+            if key.arm == FULL or key.strategy != DIRECT or CHOICE.fullmatch(key.arm):
                 continue
             made = ModelRows("arms", study, benchmark, key.model)
             paired = made.paired(key, Key(key.model))

@@ -1,7 +1,7 @@
 """The one family: what a sentence at a glance may claim, and its corrected p values.
 
 The primary, if one was stated, is tested first, at the whole error. Only where it is significant, or where
-none was stated, all others are tested together: the pictures, and every two models of a benchmark. Which
+none was stated, all others are tested together: the title, the pictures, and every two models of a benchmark. Which
 model leads is chosen by the same answers, so all pairs are corrected, and those with the leader are claimed.
 """
 
@@ -20,6 +20,7 @@ from neuralmedbench.records.items import Arm, Axis
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.recognition import CHOICE_ARMS, asks_choice, title_sides
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import PRIMARY
 
@@ -28,11 +29,15 @@ FIRST_SCREEN = "first screen"
 
 
 class Compared(NamedTuple):
-    """Two models on a benchmark, in the order of the run list, or one without and with its pictures (`other` is empty)."""
+    """Two models on a benchmark, in the order of the run list, or one without and with its pictures (`other` is empty).
+
+    With `title` what one recognises and what it finds.
+    """
 
     benchmark: str
     model: str
     other: str = ""
+    title: bool = False
 
 
 class FamilyTest(NamedTuple):
@@ -121,15 +126,18 @@ def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
 
 
 def _compared(study: Study, benchmark: str, pictured: Collection[str]) -> Iterator[Compared]:
-    """Yield the comparisons of a benchmark; the title's contrast will stand here, too."""
+    """Yield the comparisons of a benchmark."""
     models = [name for name in study.models if name not in study.readers]
+    outcomes = study.benchmarks[benchmark].outcomes
+    yield from (Compared(benchmark, model, title=True) for model in models if asks_choice(outcomes, model))
     if benchmark in pictured:
-        counts = study.benchmarks[benchmark].outcomes.counts
-        yield from (Compared(benchmark, model) for model in models if Key(model, Arm.NO_IMAGE) in counts)
+        yield from (Compared(benchmark, model) for model in models if Key(model, Arm.NO_IMAGE) in outcomes.counts)
     yield from (Compared(benchmark, first, second) for first, second in combinations(models, 2))
 
 
-def _keys(compared: Compared) -> tuple[Key, Key]:
+def _keys(compared: Compared) -> tuple[Key, ...]:
+    if compared.title:
+        return (*(Key(compared.model, arm) for arm in CHOICE_ARMS), Key(compared.model))
     if compared.other:
         return Key(compared.model), Key(compared.other)
     return Key(compared.model, Arm.NO_IMAGE), Key(compared.model)
@@ -137,6 +145,8 @@ def _keys(compared: Compared) -> tuple[Key, Key]:
 
 def _values(study: Study, compared: Compared) -> tuple[Floats, Floats]:
     outcomes = study.benchmarks[compared.benchmark].outcomes
+    if compared.title:
+        return title_sides(outcomes, compared.model)
     first, second = (outcomes.pass1_of_complete_items(key) for key in _keys(compared))
     return first, second
 
@@ -158,7 +168,7 @@ def _primary_tested(study: Study, primary: Compared, alpha: float) -> FamilyTest
     """Return the p value and the error of the primary; p is 1 where it cannot be tested, or where unread answers could turn it."""
     outcomes, settings = study.benchmarks[primary.benchmark].outcomes, study.settings
     difference, keys = paired_difference(*_values(study, primary), outcomes.by_patient(settings)), _keys(primary)
-    paired = Paired(*keys, outcomes.complete(*keys), difference)
+    paired = Paired(keys[0], keys[1], outcomes.complete(*keys), difference)
     unread = paired.unread_that_may_turn(outcomes, settings.max_missing_fraction)
     p_value = difference.p_value if unread is None else None
     return FamilyTest(1.0 if p_value is None else p_value, difference.error, PRIMARY, alpha)

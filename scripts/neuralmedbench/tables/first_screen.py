@@ -28,6 +28,7 @@ from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
+from neuralmedbench.tables.title import title_sentence
 from neuralmedbench.tables.words import (
     begun,
     best_of,
@@ -222,15 +223,16 @@ def _title(study: Study, who: str) -> str:
 
 
 def title_answer(study: Study, tables: Tables) -> Cells:
-    """Answer the question of the page's title by two rates: of the first set of depth and of breadth.
+    """Answer the question of the page's title: the same cases as a choice and openly (`title.title_sentence`).
 
-    Nothing compares them: the two sets have other cases.
+    Below it stand two rates, of the first set of depth and of breadth; where no case is asked both ways, in its place. Nothing compares them:
+    the two sets have other cases.
 
     Returns
     -------
     dict
         `short`, one line; `asked`, the question that it answers where it is another one; `support`,
-        whether the reasoning of the best model was judged.
+        the two rates, and whether the reasoning of the best model was judged.
     """
     models = [row for name in study.benchmarks for row in models_of(tables, name)]
     if not models:
@@ -244,7 +246,10 @@ def title_answer(study: Study, tables: Tables) -> Cells:
         _rate_of_best(study, tables, Axis.DEPTH, depth),
         _rate_of_best(study, tables, Axis.BREADTH, breadth),
     ]
-    return {"short": "; ".join(rates) + ".", "support": _reasoning(study, tables, depth)}
+    both, reasoning = "; ".join(rates) + ".", _reasoning(study, tables, depth)
+    if not study.limit and (answer := title_sentence(study, tables)):
+        return {"short": answer, "support": f"{both} {reasoning}".rstrip()}
+    return {"short": both, "support": reasoning}
 
 
 def _first_of(study: Study, axis: Axis) -> str:
@@ -453,10 +458,7 @@ def _statements(study: Study) -> list[str]:
             "Denominator: all expected items times samples. Refused, truncated and unparsable answers "
             "are wrong: that is the model's behaviour."
         ),
-        (
-            "Each request is independent of the others: it holds one item, and earlier turns only within "
-            "a dialogue or a work-up."
-        ),
+        ("Each request is independent of the others: it holds one item, and earlier turns only within a dialogue or a work-up."),
         (
             "Missing answers are ours: failed, over budget, skipped, not graded. "
             f"Above {limit} missing a model has no rank and no rate. In its place stand two scores, "

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, codes_of, item_weights, rate_interval
+from neuralmedbench.records.arm_changes import right_letter
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, ReferenceValue, Runner
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.value_reading import keywords_of
@@ -107,6 +109,35 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
             for column, values in zip(five, best_constant(passes, patients, kinds, K), strict=True):
                 column[members] = values
     return {"pass1": one, PASS1_PATIENTS: alike, "candidates5": five}
+
+
+def options_only(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) -> Floats:
+    """Return what the best guess from the options alone gets right, shape (items,), chosen on other patients.
+
+    The best of three kinds counts: any option; one that is chosen by how often its name is offered, or by its length; one name for all items, of
+    a reference of several patients, and any option where it is not offered. Names by their references in the other half are no guess: a
+    reference that was right there is seldom right here, because each is offered a fixed number of times.
+    """
+    offered = Counter(normal_form(option) for item in items for option in item.options)
+    right = [normal_form(item.options[LETTERS.index(right_letter(item, row))]) for item, row in zip(items, gold, strict=True)]
+    scores = (lambda name: offered[name], lambda name: -offered[name], len)
+    by_rule = np.array([[_guessed(item, name, score) for score in scores] for item, name in zip(items, right, strict=True)])
+    several = [
+        name for name in _commonest(right, patients) if len({p for p, own in zip(patients.tolist(), right, strict=True) if own == name}) > 1
+    ]
+    by_name = _text_passes(items, right, several)
+    weights, alike = item_weights(patients), np.zeros(len(items), dtype=np.int64)
+    earned = [best_constant(passes * weights[:, None], patients, alike, 1).chosen / weights for passes in (by_rule, by_name) if passes.size]
+    earned.append(np.array([1 / len(item.options) for item in items]))
+    return max(earned, key=lambda values: float((values * weights).sum()))
+
+
+def _guessed(item: Item, right: str, score: Callable[[str], float]) -> float:
+    """Return the chance that the option with the highest score is right; equally high ones share it."""
+    names = [normal_form(option) for option in item.options]
+    highest = max(map(score, names))
+    best = [name for name in names if score(name) == highest]
+    return best.count(right) / len(best)
 
 
 def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> Floor:
@@ -213,13 +244,17 @@ def _option_passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) 
     """One letter for all items; or one text, and where it is no option any letter, which passes by chance."""
     letters = sorted({row.choice for row in gold})
     texts = _commonest([normal_form(row.answer) for row in gold], patients)
+    by_letter = np.array([[letter == row.choice for letter in letters] for row in gold], dtype=np.float64)
+    return np.concatenate([by_letter, _text_passes(items, [normal_form(row.answer) for row in gold], texts)], axis=1)
+
+
+def _text_passes(items: Sequence[Item], right: Sequence[str], texts: Sequence[str]) -> Floats:
+    """Return what one text for all items passes, shape (items, texts); where it is no option, any option."""
     rows = []
-    for item, row in zip(items, gold, strict=True):
+    for item, name in zip(items, right, strict=True):
         offered = {normal_form(option) for option in item.options}
-        right = normal_form(row.answer)
-        by_text = [float(text == right) if text in offered else 1 / max(len(item.options), 1) for text in texts]
-        rows.append([*(float(letter == row.choice) for letter in letters), *by_text])
-    return np.array(rows, dtype=np.float64)
+        rows.append([float(text == name) if text in offered else 1 / max(len(item.options), 1) for text in texts])
+    return np.array(rows, dtype=np.float64).reshape(len(items), len(texts))
 
 
 def _value_passes(gold: Sequence[Gold], patients: Ints) -> Floats:

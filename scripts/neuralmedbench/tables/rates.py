@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted
@@ -51,7 +52,8 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
         groups = list(item_groups(study, benchmark.outcomes))
-        for key in benchmark.outcomes.counts:
+        # one rotation of a choice says nothing: topic `title` has all of them
+        for key in (key for key in benchmark.outcomes.counts if not CHOICE.fullmatch(key.arm)):
             rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
         rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
     return rows

@@ -58,7 +58,7 @@ def _tell_by_two_weights(benchmark: BenchmarkStudy, fewest: int) -> bool:
     return any(two_weights_tell([number for number in counts if number], fewest) for counts in items)
 
 
-WEIGH_PATIENTS = frozenset({"pairs", "decomposition", "readers", "contamination", "revisions", "readiness"})
+WEIGH_PATIENTS = frozenset({"pairs", "decomposition", "readers", "contamination", "revisions", "readiness", "title"})
 """Tables whose numbers weigh patients alike, beside the contrasts."""
 
 

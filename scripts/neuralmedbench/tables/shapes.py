@@ -118,18 +118,18 @@ class ModelRows:
         """Return a comparison of pass@1 as a row, with its answer; `tested` if sentences at a glance may claim it."""
         (first, second, both, difference), settings = paired, self.study.settings
         unread = paired.unread_that_may_turn(self.outcomes, settings.max_missing_fraction)
-        p_corrected = tested.corrected(difference.p_value) if tested else None
-        # what is in the family and was not tested is never claimed
-        p_decisive = 1.0 if tested and p_corrected is None else p_corrected
         sides: Cells = {"arm": first.arm, "strategy": first.strategy, "other_arm": second.arm, "other_strategy": second.strategy}
         sides |= {"other": second.model} if second.model != first.model else {}
         sides |= {"n_answers": sum(int(self.outcomes.counts[key].samples[both].sum()) for key in (first, second))}
-        row = replace(
-            self.difference(measure, difference, both, **(sides | cells)),
-            p_corrected=p_corrected,
-            unread=unread,
-            answer=difference.answer(1 - settings.confidence, p_decisive) if unread is None else INCONCLUSIVE,
-        )
+        row = self.tested(self.difference(measure, difference, both, **(sides | cells)), difference, tested)
+        return row if unread is None else replace(row, unread=unread, answer=INCONCLUSIVE)
+
+    def tested(self, row: ContrastRow, difference: Difference, tested: FamilyTest | None) -> ContrastRow:
+        """Return a row with the answer of its difference; `tested` if sentences at a glance may claim it."""
+        p_corrected = tested.corrected(difference.p_value) if tested else None
+        # what is in the family and was not tested is never claimed
+        p_decisive = 1.0 if tested and p_corrected is None else p_corrected
+        row = replace(row, p_corrected=p_corrected, answer=difference.answer(1 - self.study.settings.confidence, p_decisive))
         return replace(row, family=tested.family, detectable=tested.detectable(row.n_patients)) if tested else row
 
     def contrast(

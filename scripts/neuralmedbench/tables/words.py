@@ -11,7 +11,7 @@ from neuralmedbench.records.words import capital, counted, items_of, listing, pe
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
-PRIMARY, PICTURES, MODELS = "primary", "pictures", "models"
+PRIMARY, TITLE, PICTURES, MODELS = "primary", "title", "pictures", "models"
 """Kinds of comparisons that sentences at a glance may claim; the first is a family, too."""
 
 MOST_EXPLORED = 3
@@ -21,9 +21,10 @@ MOST_EXPLORED = 3
 def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: str) -> list[Cells]:
     """Return the comparisons of one kind that have the given cells; only those that are significant after correction, or all that were made.
 
-    They are the rows with a family: pictures of topic `arms`; of topic `pairs` the primary, and models against the leader of their benchmark.
+    They are the rows with a family: those of topic `title`; pictures of topic `arms`; of topic `pairs` the primary, and models against the leader
+    of their benchmark.
     """
-    rows = [row for row in tables["arms" if kind == PICTURES else "pairs"] if row.get("family")]
+    rows = [row for row in tables[{TITLE: "title", PICTURES: "arms"}.get(kind, "pairs")] if row.get("family")]
     if kind == PRIMARY:
         rows = [row for row in rows if row["family"] == PRIMARY]
     else:

@@ -40,6 +40,7 @@ from neuralmedbench.tables import (
     reasoning,
     revisions,
     similarity,
+    title,
     viewer,
     workup,
 )
@@ -66,6 +67,7 @@ TABLES: tuple[Table, ...] = (
     accuracy.ACCURACY,
     accuracy.READINGS,
     urgency.TABLE,
+    title.TABLE,
     contrasts.ARMS,
     degradation.TABLE,
     decomposition.TABLE,

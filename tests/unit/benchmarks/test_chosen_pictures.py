@@ -146,6 +146,6 @@ def test_disclosures_of_before_are_still_read(tmp_path):
     table = pq.read_table(path).drop_columns(["images", "images_of"])
     pq.write_table(table.replace_schema_metadata({"record": "Disclosure", "schema_version": "5"}), path)
     assert read_records(path, Disclosure) == [Disclosure(item_id="b/q", arm="findings_disclosed", text="- a", images=(), images_of="")]
-    pq.write_table(pa.table(table.to_pydict()).replace_schema_metadata({"record": "Disclosure", "schema_version": "7"}), path)
+    pq.write_table(pa.table(table.to_pydict()).replace_schema_metadata({"record": "Disclosure", "schema_version": "8"}), path)
     with pytest.raises(Exception, match="columns do not fit"):
         read_records(path, Disclosure)

@@ -254,7 +254,8 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path):
         ),
         ({"options": {"column": "o", "fixed": ["Yes", "No"]}}, "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"),
         ({"question": ""}, "set `question` .its column., `ask` .fixed words., or both"),
-        ({"runner": "open"}, "the runner choice needs `options`, the runner open has none"),
+        ({"runner": "open"}, "`options` are for the runner choice, or for open questions of the family differential_diagnosis"),
+        ({"options": None}, "the runner choice needs `options`"),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_refused_with_what_was_perhaps_meant(tmp_path, changes, message):

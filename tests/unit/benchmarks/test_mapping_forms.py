@@ -492,3 +492,29 @@ def test_a_table_of_vlmevalkit_is_imported_whether_its_pictures_are_paths_base64
     shown = {item.item_id: [image.sha256 for image in item.images] for item in items.items}
     assert shown["b/1000001"] == shown["b/1"] == by_path["b/1"]
     assert shown["b/7"] == [*by_path["b/1"], *by_path["b/2"]]
+
+
+NAMES = ["glioblastoma", "migraine", "stroke"]
+ASKED_BOTH_WAYS = {**CHOICE, "runner": "open", "family": "differential_diagnosis"}
+
+
+@pytest.mark.parametrize(("answer", "form"), [("B", "letter"), ("migraine", "text")])
+def test_an_open_question_with_options_keeps_them_as_its_rivals(answer: str, form: str, tmp_path: Path) -> None:
+    row = {"q": "What is it?", "o": NAMES, "a": answer}
+    record, made = import_rows(tmp_path, [row], ASKED_BOTH_WAYS, answer={"column": "a", "form": form})
+    assert record.refused == ()
+    assert (made.items[0].runner, made.items[0].options, made.items[0].rivals) == (Runner.OPEN, (), tuple(NAMES))
+    assert (made.gold[0].answer, made.gold[0].choice) == ("migraine", "")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"q": "What is it?", "o": ["GBM", "gbm", "stroke"], "a": "C"}, "an option is repeated"),
+        ({"q": "What is it?", "o": ["stroke", "migraine", ""], "a": "A"}, "an option is empty"),
+    ],
+)
+def test_rivals_that_cannot_be_told_apart_are_refused(row: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    good = {"q": "What is it?", "o": NAMES, "a": "A"}
+    record, _ = import_rows(tmp_path, [good, row], ASKED_BOTH_WAYS)
+    assert [one.reason for one in record.refused] == [reason]

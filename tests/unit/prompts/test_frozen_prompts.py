@@ -80,6 +80,17 @@ def of_questions(folder: Path) -> dict[str, Request]:
     }
 
 
+def among_rivals() -> dict[str, Request]:
+    """Return the prompts of an open question and of a dialogue that are asked as a choice."""
+    answers = {"a1": answer("a1", rivals=("glioblastoma",)), "a2": answer("a2", level=Level.DIALOGUE, rivals=("glioblastoma",))}
+    built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
+    made = asked(built.items, arms=["full", "choice-2", "choice_no_image-2"], answer_form="checklist")
+    return {
+        "rivals": made["a1/differential_diagnosis", "choice-2", "direct"],
+        "rivals_dialogue": made["a2/differential_diagnosis", "choice_no_image-2", "direct"],
+    }
+
+
 def under_pressure() -> dict[str, Request]:
     """Return the prompts of the arms that add an answer."""
     arms = ["suggestion-wrong", "own_answer-suggested", "own_answer-doubted"]
@@ -105,6 +116,7 @@ NAMES = (
     *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
     "stages",
     *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
+    *("rivals", "rivals_dialogue"),
     *("arm_suggestion-wrong", "arm_own_answer-suggested", "arm_own_answer-doubted"),
     *("evidence_differential_diagnosis", "evidence_lesion_recognition", "evidence_dialogue", "evidence_ask"),
 )
@@ -129,7 +141,9 @@ def test_the_words_of_the_health_record_are_frozen(request: pytest.FixtureReques
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    rendered = written({**of_scans(), **with_checklists(), **with_places(), **of_questions(tmp_path), **under_pressure()}[name])
+    rendered = written(
+        {**of_scans(), **with_checklists(), **with_places(), **of_questions(tmp_path), **among_rivals(), **under_pressure()}[name]
+    )
     golden = GOLDEN / f"prompt_{name}.txt"
     if request.config.getoption("accept_prompts") and versions_fit():
         golden.write_text(rendered, encoding="utf-8")

@@ -370,12 +370,12 @@ def _tag_values(value: Any) -> Any:
 def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], row: Mapping[str, Any]) -> Gold | None:
     """Read the answer; `names` are the texts of the options, or the paths of their pictures."""
     answer = mapping.answer
-    if mapping.options and mapping.options.right:
-        return choice_gold(question, letter_of(row[mapping.options.right], names), established=mapping.established)
     text = answer_text(row, answer, mapping.join) if answer else ""
-    if mapping.options:
-        return choice_gold(question, _letter(mapping, text, names), established=mapping.established) if answer and text else None
-    return _open_gold(mapping, question, text, row)
+    if mapping.options and (mapping.options.right or text):
+        letter = letter_of(row[mapping.options.right], names) if mapping.options.right else _letter(mapping, text, names)
+        chosen = choice_gold(question, letter, established=mapping.established)
+        return chosen if mapping.runner == "choice" else _open_gold(mapping, question, chosen.answer, row)
+    return None if mapping.options else _open_gold(mapping, question, text, row)
 
 
 def _open_gold(mapping: MappingConfig, question: Question, text: str, row: Mapping[str, Any]) -> Gold | None:

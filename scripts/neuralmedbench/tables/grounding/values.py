@@ -208,8 +208,11 @@ def _is_silent(item: Item) -> bool:
 
 
 def arms_with(benchmark: BenchmarkStudy, pictures: str) -> list[str]:
-    """Return the arms of a benchmark that do something with the pictures, text as in full first; see `config.arms.ArmConfig`."""
-    named = {name: arm.config for name, arm in benchmark.arms.items() if arm.config.pictures == pictures}
+    """Return the arms of a benchmark that do something with the pictures, text as in full first; see `config.arms.ArmConfig`.
+
+    None of those that ask for one name among five: such an answer describes no picture.
+    """
+    named = {name: arm.config for name, arm in benchmark.arms.items() if (arm.config.pictures, arm.config.options) == (pictures, "keep")}
     built_in = [Arm.NO_IMAGE] if pictures == "none" and Arm.NO_IMAGE in benchmark.config.arms else []
     return [*map(str, built_in), *sorted(named, key=lambda name: (named[name].text != "keep", name))]
 
