@@ -437,7 +437,8 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
         "seed": settings.seed,
         "confidence": settings.confidence,
         "statements": [
-            *_statements(study),
+            *_statements_on_rates(study),
+            *_statements_on_comparisons(study),
             *confidence_statements(),
             *trust_statements(study),
             *_oracle(study),
@@ -450,7 +451,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
     }
 
 
-def _statements(study: Study) -> list[str]:
+def _statements_on_rates(study: Study) -> list[str]:
     settings = study.settings
     level, limit = percent(settings.confidence), percent(settings.max_missing_fraction)
     return [
@@ -484,6 +485,12 @@ def _statements(study: Study) -> list[str]:
             "With all or no answers passing the interval is one-sided, and no end of another interval "
             "is nearer to its rate than it would be then. (Our rules.)"
         ),
+    ]
+
+
+def _statements_on_comparisons(study: Study) -> list[str]:
+    settings = study.settings
+    return [
         (
             "Differences are one number a patient, and patients count alike. Patients who share a "
             "request are one. The test flips the signs of these numbers: all patterns up to 12 patients, "
