@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, label_rows, legend, looks_of, names, offset, panels, whisker
-from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, drawn_for, percent_axis
+from neuralmedbench.figures.panels import dagger_note, label_rows, names, panels
+from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, drawn_for
 from neuralmedbench.figures.table import (
     Row,
     first_sentences,
@@ -13,14 +13,11 @@ from neuralmedbench.figures.table import (
     having,
     number,
     rate_words,
-    sample_size,
-    sample_size_range,
     title_of,
     value_of,
 )
-from neuralmedbench.records.items import Arm
-from neuralmedbench.records.results import FUNNEL_STEPS, PASS1_PATIENTS, SIMULATED, by_measure
-from neuralmedbench.records.words import counted, percent, spaced
+from neuralmedbench.records.results import SIMULATED, by_measure
+from neuralmedbench.records.words import percent, spaced
 
 CLASSES = {
     "perceptual_failure": ("#56b4e9", "////"),
@@ -148,114 +145,6 @@ def _legend(figure: Any, names: set[str], note: str) -> None:
     handles.append(Patch(facecolor="none", edgecolor=INK, linewidth=0.9, label="hatch alone: not clinically significant"))
     look = {"columnspacing": 1.6, "title": note, "title_fontsize": 9}
     figure.legend(handles=handles, loc="outside lower center", ncols=3, **look)
-
-
-VALUE = ("value", "low", "high")
-"""Columns of a measure."""
-
-TOLD: dict[str, tuple[str, dict[str, Any]]] = {
-    Arm.FULL: ("full request", {"marker": "o", "color": "#77818b"}),
-    Arm.FINDINGS_OF_ANOTHER: ("another patient's findings", {"marker": "X", "color": "#d55e00"}),
-    Arm.FINDINGS_DISCLOSED: ("the patient's findings", {"marker": "D", "color": "#0072b2"}),
-    Arm.FINDINGS_AND_HISTORY: ("findings and history, no pictures", {"marker": "s", "color": "#009e73", "markerfacecolor": "none"}),
-    Arm.FINDINGS_ONLY: ("findings alone", {"marker": "v", "color": "#b8609a", "markerfacecolor": "none"}),
-}
-"""Arms of the topic `decomposition`, with label and mark, from top to bottom in the row of a model."""
-
-
-def keep_decomposition(rows: list[Row]) -> list[Row]:
-    """Keep pass@1 under each arm, and the share of the errors that the findings repair."""
-    return having([row for row in rows if row["measure"] in (PASS1_PATIENTS, "share")], "value")
-
-
-def draw_decomposition(rows: list[Row]) -> Any:
-    """Draw pass@1 of each model with and without findings in words (from measures.csv)."""
-    from matplotlib.lines import Line2D
-
-    rates = [row for row in rows if row["measure"] == PASS1_PATIENTS]
-    found = {benchmark: groups(part, "model") for benchmark, part in groups(rates, "benchmark").items()}
-    present = [arm for arm in TOLD if any(row["arm"] == arm for row in rates)]
-    figure, axes = panels([2 * len(models) for models in found.values()], around=0.75, entries=len(present))
-    for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
-        first = [part[0] for part in models.values()]
-        labels = names(first)
-        panel.set_title(f"{benchmark}: {sample_size_range(first)}")
-        percent_axis(panel)
-        panel.set_ylim(len(models) - 0.5, -0.5)
-        label_rows(panel, first, [labels[model] for model in models])
-        for y, (model, part) in enumerate(models.items()):
-            for row in part:
-                place = present.index(row["arm"])
-                with drawn_for(panel, model):
-                    _rate_with_interval(panel, row, y + (place - (len(present) - 1) / 2) * 0.15)
-    axes[-1].set_xlabel("pass@1" + dagger_note(rows))
-    handles = [Line2D([], [], linestyle="none", markersize=7, label=TOLD[arm][0], **TOLD[arm][1]) for arm in present]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)
-    return figure
-
-
-def _rate_with_interval(panel: Any, row: Row, y: float) -> None:
-    value, low, high = (number(row[column]) for column in VALUE)
-    look = TOLD[row["arm"]][1] | ({"color": FAINT} if row.get("few_patients") else {})
-    if low is not None and high is not None:
-        panel.plot([low, high], [y, y], color=look["color"], linewidth=1.2, solid_capstyle="round")
-    panel.plot([value], [y], linestyle="none", markersize=6, **look)
-
-
-def describe_decomposition(rows: list[Row]) -> str:
-    """Describe what telling the findings does to the best model."""
-    return first_sentences(_findings_words(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _findings_words(benchmark: str, rows: list[Row]) -> str:
-    models = {model: {row["arm"]: row for row in part if row["measure"] == PASS1_PATIENTS} for model, part in groups(rows, "model").items()}
-    best = min(models, key=lambda model: (-value_of(models[model][Arm.FULL], "value"), model))
-    rates = "; ".join(
-        f"{label}: {rate_words(models[best][arm], 'value', VALUE[1:])}" for arm, (label, _) in TOLD.items() if arm in models[best]
-    )
-    shares = [row for row in rows if row["model"] == best and row["measure"] == "share"]
-    share = (
-        f"; the findings repair {rate_words(shares[0], 'value', VALUE[1:])} of its errors"
-        if shares
-        else "; no share of its errors is given"
-    )
-    full = models[best][Arm.FULL]
-    return f"{benchmark}: {title_of(full)} passes with {rates}{share}; {counted(len(models), 'model')}; {sample_size(full)}."
-
-
-def draw_funnel(rows: list[Row]) -> Any:
-    """Draw what is left of the right answers of each model under ever stricter conditions (from measures.csv)."""
-    look = looks_of(rows)
-    found = {name: groups(part, "model") for name, part in groups(rows, "benchmark").items()}
-    steps = {
-        name: [step for step in FUNNEL_STEPS if any(row["measure"] == step for row in rows if row["benchmark"] == name)] for name in found
-    }
-    figure, axes = panels([len(one) for one in steps.values()], around=0.75, entries=max(map(len, found.values())))
-    for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
-        panel.set_title(f"{benchmark}: {sample_size_range(row for part in models.values() for row in part)}")
-        percent_axis(panel)
-        panel.set_yticks(range(len(steps[benchmark])), [FUNNEL_STEPS[step] for step in steps[benchmark]])
-        for place, (model, part) in enumerate(models.items()):
-            heights = [steps[benchmark].index(row["measure"]) + offset(place, len(models)) for row in part]
-            with drawn_for(panel, model):
-                panel.plot([value_of(row, "value") for row in part], heights, color=look[model].colour, linewidth=0.7, alpha=0.5)
-            for row, y in zip(part, heights, strict=True):
-                whisker(panel, row, y, look[model], VALUE, size=6)
-    axes[-1].set_xlabel("share of the answers that meet this condition and all above it")
-    legend(figure, rows, note=dagger_note(rows))
-    return figure
-
-
-def describe_funnel(rows: list[Row]) -> str:
-    """Describe what is left of the right answers of the model that has most."""
-    return first_sentences(_steps_words(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _steps_words(benchmark: str, rows: list[Row]) -> str:
-    first = max((row for row in rows if row["measure"] == "right"), key=lambda row: value_of(row, "value"))
-    own = [row for row in rows if row["model"] == first["model"]]
-    steps = "; ".join(f"{FUNNEL_STEPS[row['measure']]}: {rate_words(row, 'value', VALUE[1:])}" for row in own)
-    return f"{benchmark}: {title_of(first)}: {steps}; {sample_size(first)}."
 
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}

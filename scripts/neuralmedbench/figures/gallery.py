@@ -12,60 +12,37 @@ from xml.sax.saxutils import escape
 
 from neuralmedbench.figures.bars import (
     describe_case_flow,
-    describe_decomposition,
     describe_errors,
-    describe_funnel,
     draw_case_flow,
-    draw_decomposition,
     draw_errors,
-    draw_funnel,
     keep_case_flow,
-    keep_decomposition,
     keep_errors,
 )
-from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
+from neuralmedbench.figures.matrices import describe_heatmap, draw_heatmap, keep_heatmap
 from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.rates import (
     describe_arms,
     describe_axes,
     describe_cost,
     describe_leaderboard,
-    describe_slices,
     draw_arms,
     draw_axes,
     draw_cost,
     draw_leaderboard,
-    draw_slices,
     keep_both_axes,
     keep_cost,
-    keep_slices,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST_COLUMN, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
 from neuralmedbench.figures.trust import (
-    describe_degradation,
-    describe_mass,
-    describe_passk,
     describe_reliability,
-    describe_risk_coverage,
-    describe_trust,
-    draw_degradation,
-    draw_mass,
-    draw_passk,
     draw_reliability,
-    draw_risk_coverage,
-    draw_trust,
-    keep_degradation,
-    keep_mass,
-    keep_passk,
     keep_reliability,
-    keep_risk_coverage,
-    keep_trust,
 )
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, files_of, mark_of, types_of_table
+from neuralmedbench.records.results import PASS1_PATIENTS, files_of, mark_of, types_of_table
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -188,14 +165,6 @@ FIGURES = {
     "leaderboard": Figure(
         "leaderboard", "Leaderboard", "No model has been scored yet.", _with_pass1, draw_leaderboard, describe_leaderboard
     ),
-    "decomposition": Figure(
-        "decomposition",
-        "Perception or reasoning",
-        "No answer under the arm that discloses the findings is here.",
-        keep_decomposition,
-        draw_decomposition,
-        describe_decomposition,
-    ),
     "glance": Figure(
         "leaderboard",
         "Breadth and depth",
@@ -212,23 +181,6 @@ FIGURES = {
         draw_arms,
         describe_arms,
     ),
-    "funnel": Figure(
-        "funnel",
-        "What right answers rest on",
-        "No answer under an arm that shows what right answers rest on is here.",
-        _with("value"),
-        draw_funnel,
-        describe_funnel,
-    ),
-    "passk": Figure(
-        "rates",
-        "Capability and reliability",
-        "No model has five sampled answers to items that ask for a ranked differential.",
-        keep_passk,
-        draw_passk,
-        describe_passk,
-        RANKED_DIFFERENTIAL,
-    ),
     "reliability": Figure(
         "confidence",
         "Confidence and truth",
@@ -237,50 +189,9 @@ FIGURES = {
         draw_reliability,
         describe_reliability,
     ),
-    "risk_coverage": Figure(
-        "confidence",
-        "Answering only when sure",
-        NO_CONFIDENCE,
-        keep_risk_coverage,
-        draw_risk_coverage,
-        describe_risk_coverage,
-    ),
-    "degradation": Figure(
-        "degradation",
-        "Degraded pictures",
-        "No model answered about degraded pictures.",
-        keep_degradation,
-        draw_degradation,
-        describe_degradation,
-    ),
-    "mass": Figure(
-        "workup",
-        "Probability of the reference in a work-up",
-        "No model stated probabilities in a work-up.",
-        keep_mass,
-        draw_mass,
-        describe_mass,
-    ),
-    "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
-    "pairwise": Figure(
-        "pairs",
-        "Paired differences between models",
-        "A paired difference needs two models that answered the same items.",
-        _with("difference"),
-        draw_pairwise,
-        describe_pairwise,
-    ),
     "heatmap": Figure("rates", "Rates by group", "There is nothing to slice yet.", keep_heatmap, draw_heatmap, describe_heatmap),
     "errors": Figure(
         "errors", "Errors by class", "No grader and no clinician has labelled errors.", keep_errors, draw_errors, describe_errors
-    ),
-    "trust": Figure(
-        "grader_vs_clinician",
-        "Graders beside clinicians",
-        "No answer has both a grade and a clinician's rating.",
-        keep_trust,
-        draw_trust,
-        describe_trust,
     ),
     "cost": Figure(
         "costs",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from neuralmedbench.estimates.contrasts import DIFFERENT
-from neuralmedbench.figures.panels import DAGGER, dagger_note, grid_of, names, short
-from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
+from neuralmedbench.figures.panels import dagger_note, names, short
+from neuralmedbench.figures.style import DARK, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
-    TITLES,
     Row,
     clusters_of,
-    difference_words,
     fewest_of,
     first_sentences,
     groups,
@@ -26,11 +22,10 @@ from neuralmedbench.figures.table import (
     number,
     pass1_of_groups,
     sample_size,
-    sample_size_range,
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import BOUNDS, FEWEST, HIDDEN, POOL_MARKS, mark_of
+from neuralmedbench.records.results import BOUNDS, FEWEST, HIDDEN, mark_of
 from neuralmedbench.records.words import counted, percent, spaced
 
 SEQUENTIAL = "cividis"
@@ -45,14 +40,6 @@ def rate_colour(share: float) -> str:
     from matplotlib.colors import to_hex
 
     return str(to_hex(mpl.colormaps[SEQUENTIAL](min(1.0, max(0.0, share)))))
-
-
-def difference_colour(difference: float, *, reach: float) -> str:
-    """Return the colour "#rrggbb" of a difference: diverging, neutral at 0 and saturated at `reach`."""
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
-
-    scale = LinearSegmentedColormap.from_list("difference", DIVERGING)
-    return str(to_hex(scale(0.5 + 0.5 * max(-1.0, min(1.0, difference / reach)))))
 
 
 def text_on(colour: str) -> str:
@@ -238,93 +225,3 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
                 else:
                     colour = FAINT_CELL if row.get("few_patients") else rate_colour(share)
                     draw_cell(panel, at, f"{100 * share:.0f}", colour, mark="few" if is_small(row) else "", size=size)
-
-
-ALPHA = 0.05
-LABELS_IN, CELL_IN, TITLE_IN = 2.5, 0.55, 0.75
-FEW = 5
-"""Largest number of models for which two triangles fit side by side."""
-
-
-def draw_pairwise(rows: list[Row]) -> Any:
-    """Draw each model minus each one above it, one triangle per benchmark (from topic pairs)."""
-    grouped = groups(rows, "benchmark")
-    orders = {name: models_of(part) for name, part in grouped.items()}
-    most = max(len(order) for order in orders.values())
-    across = 2 if most <= FEW and len(grouped) > 1 else 1
-    # cells shrink if the models would not fit into the width
-    cell = min(CELL_IN, (WIDTH_IN / across - LABELS_IN) / most)
-    figure, panels = grid_of(len(grouped), across, cell * most + TITLE_IN)
-    # colours saturate at the largest difference, rounded up to 10 points
-    reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
-    for panel, (benchmark, part) in zip(panels, grouped.items(), strict=True):
-        _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
-    note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after correction"
-    figure.supxlabel(f"{note}{dagger_note(rows)}", fontsize=8.5)
-    return figure
-
-
-def describe_pairwise(rows: list[Row]) -> str:
-    """Describe the number of significant differences, and the largest difference."""
-    return first_sentences(_largest(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _largest(benchmark: str, rows: list[Row]) -> str:
-    told = [row for row in rows if not _may_turn(row)]
-    if not told:
-        return f"{benchmark}: no pair can be told apart, because answers of the lower model could not be read."
-    most = max(told, key=lambda row: abs(value_of(row, "difference")))
-    first, second = ("model", "other") if value_of(most, "difference") >= 0 else ("other", "model")
-    if first == "other":
-        most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _swap_ends(most), strict=True))
-    sure = sum(_significant(row) for row in rows)
-    return (
-        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after correction; the largest is {title_of(most, first)} ahead of"
-        f" {title_of(most, second)} by {difference_words(most)}; {sample_size(most)}."
-        + (
-            f" {len(rows) - len(told)} cannot be told, because answers of the lower model could not be read."
-            if len(told) < len(rows)
-            else ""
-        )
-    )
-
-
-def _may_turn(row: Row) -> bool:
-    return row["unread"] != ""
-
-
-def _swap_ends(row: Row) -> list[str]:
-    ends = (number(row["high"]), number(row["low"]))
-    return ["" if end is None else str(-end) for end in ends]
-
-
-def _significant(row: Row) -> bool:
-    return row["family"] != "" and row["answer"] in DIFFERENT
-
-
-def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:
-    place = {name: at for at, name in enumerate(order)}
-    titles = {row[side]: short(title_of(row, side)) for row in rows for side in TITLES}
-    pool = {row[side] for row in rows for mark, (_, side) in POOL_MARKS.items() if row[mark] == "true"}
-    square_off(
-        panel,
-        len(order),
-        len(order),
-        [f"{titles[name]}{DAGGER if name in pool else ''}\u00a0\u00a0\u00a0{at + 1}" for name, at in place.items()],
-    )
-    panel.set_xticks(range(len(order) - 1), [str(at + 1) for at in range(len(order) - 1)])
-    panel.tick_params(labelsize=min(9.5, size + 1))
-    panel.set_title(f"{short(benchmark)}: {sample_size_range(rows)}", fontsize=9.5)
-    panel.set_aspect("equal", anchor="N")
-    for at in range(len(order)):
-        panel.text(at, at, "–", ha="center", va="center_baseline", fontsize=size, color=INK, alpha=0.5)
-    for row in rows:
-        value = value_of(row, "difference")
-        across, down = place[row["other"]], place[row["model"]]
-        # below the diagonal only, so the value is turned if needed
-        if across > down:
-            across, down, value = down, across, -value
-        sure = _significant(row)
-        text = f"{round(100 * value)}{'*' if sure else ''}".replace("-", "−")
-        colour = FAINT_CELL if row.get("few_patients") else difference_colour(value, reach=reach)
-        draw_cell(panel, (across, down), text, colour, mark="frame" if sure else "", size=size)

@@ -19,7 +19,6 @@ from neuralmedbench.figures.panels import (
     names,
     offset,
     panels,
-    short,
     whisker,
 )
 from neuralmedbench.figures.style import GRID, INK, QUARTERS, WIDTH_IN, Look, drawn_for, percent_axis
@@ -32,19 +31,13 @@ from neuralmedbench.figures.table import (
     is_between,
     models_of,
     number,
-    pass1_of_groups,
     rate_words,
     sample_size,
     title_of,
     value_of,
-    with_rate,
 )
 from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
-
-SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
-MOST = 8
-"""Models drawn in the figure of slices: more marks could not be distinguished in one row."""
 
 
 def draw_leaderboard(rows: list[Row]) -> Any:
@@ -90,68 +83,6 @@ def _best(benchmark: str, rows: list[Row]) -> str:
         bounds = percent_span(first["worst_case"], first["best_case"], ONCE)
         place, beside = f"has a pass@1 of {bounds}, by what its missing answers would have been", ", no rank"
     return f"{benchmark}: {first['title']} {place}{beside}{chance}; {sample_size(first)}."
-
-
-def keep_slices(rows: list[Row]) -> list[Row]:
-    """Keep rows of pass@1 under the full request and direct strategy; of many models, the best overall."""
-    rows = with_rate(pass1_of_groups(rows), "value")
-    # sum of a model's rates over benchmarks; the best MOST models are drawn
-    best: dict[str, float] = {}
-    for row in rows:
-        if row["slice"] == "all":
-            best[row["model"]] = best.get(row["model"], 0.0) + value_of(row, "value")
-    shown = set(sorted(best, key=lambda name: (-best[name], name))[:MOST]) or {row["model"] for row in rows}
-    kept = [row for row in rows if row["slice"] in SLICES and row["value_of_slice"] not in {"none", "unknown"} and row["model"] in shown]
-    return [{**row, "not_drawn": str(len(best) - len(shown)) if best else "0"} for row in kept]
-
-
-def draw_slices(rows: list[Row]) -> Any:
-    """Draw pass@1 by family, level, sequence and kind of case (from topic rates of measures.csv)."""
-    style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
-    lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in grouped.items()}
-    # a row is as high as the marks in it need, which are smaller here; `style` has those of all models of the run
-    figure, axes = panels([len(part) for part in lines.values()], entries=max(1, 3 * len(order) // 4))
-    for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
-        panel.set_title(benchmark)
-        percent_axis(panel)
-        panel.set_yticks(range(len(part)), [line for line, _ in part])
-        for y, (_, entries) in enumerate(part):
-            if y % 2:
-                panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
-            for place, row in enumerate(sorted(entries, key=lambda row: order.index(row["model"]))):
-                whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
-                if is_between(row, "value"):
-                    between(panel, row, y + offset(place, len(entries)), style[row["model"]])
-    out = int(rows[0]["not_drawn"])
-    others = (
-        f"\nthe {MOST} models that are best over all; {out} more stand in topic rates of measures.csv and in the figure of rates by group"
-        if out
-        else ""
-    )
-    axes[-1].set_xlabel(f"pass@1{others}{between_note(rows, 'value')}{dagger_note(rows)}")
-    legend(figure, rows)
-    return figure
-
-
-def describe_slices(rows: list[Row]) -> str:
-    """Describe the groups with the lowest and the highest rate."""
-    return first_sentences(_widest(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _widest(benchmark: str, rows: list[Row]) -> str:
-    every, rows = rows, having(rows, "value")
-    if not rows:
-        return f"{benchmark}: no rate of {counted(len({row['model'] for row in every}), 'model')} is known, as answers are missing."
-    low, high = (one(rows, key=lambda row: value_of(row, "value")) for one in (min, max))
-    models, lines = len({row["model"] for row in rows}), len({_line(row) for row in rows})
-    ends = " to ".join(f"{percent(row['value'])} ({title_of(row)}, {_line(row)})" for row in (low, high))
-    return f"{benchmark}: pass@1 of {counted(models, 'model')} in {counted(lines, 'group')}, from {ends}."
-
-
-def _line(row: Row) -> str:
-    names = {"lesion_shown": {"true": "lesion shown", "false": "lesion not shown"}, "normal_control": {"true": "normal controls"}}
-    value = names.get(row["slice"], {}).get(row["value_of_slice"], spaced(row["value_of_slice"]))
-    return f"{short(value, 40)} (n = {row['n_items']})"
 
 
 def draw_arms(rows: list[Row]) -> Any:

@@ -37,8 +37,7 @@ def fill(folder: Path, models: list[str]) -> None:
     seen = {"n_items": 90, "n_patients": 40}
     board = [
         {"benchmark": "deep", "axis": "depth", "model": name, "title": f"{name} & <co>" if place else LONG, "tier": 1 + place // 3, **seen}
-        | {"pass1": 0.9 - 0.04 * place, "pass1_low": 0.1, "pass1_high": 0.95, "pass5": 0.95, "all_right": 0.1}
-        | {"candidates5": "" if place % 2 else 0.8}
+        | {"pass1": 0.9 - 0.04 * place, "pass1_low": 0.1, "pass1_high": 0.95}
         for place, name in enumerate(models)
     ]
     board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
@@ -50,47 +49,15 @@ def fill(folder: Path, models: list[str]) -> None:
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
     measures = [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items,
                  "n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices]  # fmt: skip
-    measures += [{**full, "model": row["model"], "slice": "ranked_differential", "value_of_slice": "true", "measure": name,
-                  "value": row.get(name, ""), **seen} for row in board for name in ("pass1", "pass5", "candidates5", "all_right")]  # fmt: skip
-    pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
-    row = {"topic": "pairs", "family": "first screen", "benchmark": "deep", "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
-    contrasts += [{**row, "model": second, "other": first, "answer": "worse" if first == models[0] else "inconclusive"}
-                  for first, second in pairs]  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
-    left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
-    measures += [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
-                 "value": share, "low": share - 0.1, "high": share + 0.2}
-                for name in models for place, (step, share) in enumerate(left.items(), start=1)]  # fmt: skip
-    told = {"full": 0.4, "findings_disclosed": 0.7, "findings_of_another": 0.35, "findings_only": 0.2}
-    for place, name in enumerate(models):
-        row = {"topic": "decomposition", "benchmark": "deep", "model": name, **seen}
-        measures += [row | {"measure": "pass1_patients", "arm": arm, "value": value} for arm, value in told.items()]
-        if place != 1:
-            measures.append(row | {"measure": "share", "arm": "findings_disclosed", "value": 0.5, "low": 0.2, "high": 0.8})
-    for name, operator, level in product(models, ("rician_noise", "blur"), range(3)):
-        row = {"topic": "degradation", "benchmark": "deep", "model": name, "measure": "pass1_patients", "slice": operator} | seen
-        measures.append({**row, "value_of_slice": level, "value": 0.8 - 0.2 * level, "low": 0.1, "high": 0.9})
-        if level:
-            contrasts.append({**row, "value_of_slice": level, "difference": -0.2 * level, "low": -0.5, "high": 0.1})
-    for name, arm, measure, turn in product(models, ("full", "evidence-random"), ("mass", "brier"), range(1, 5)):
-        row = {"topic": "workup", "benchmark": "deep", "model": name, "arm": arm, "measure": measure, "slice": "turn", **seen}
-        measures.append({**row, "value_of_slice": turn, "value": 0.1 + 0.1 * turn, "low": 0.1, "high": 0.9})
     for name, source in product(models, ("stated", "agreement", "tokens")):
         row = {"topic": "confidence", "benchmark": "deep", "model": name, "source": source, "low": 0.1, "high": 0.8, "n_answers": 9}
         for number, (measure, step) in product(range(1, 6), (("mean_confidence", 0.18), ("share_right", 0.15))):
             measures.append({**row, "measure": measure, "slice": "bin", "value_of_slice": number, "value": step * number})
-        for number in range(1, 21):
-            ends = {"low": "", "high": ""} if number < 20 else {}
-            place = {"slice": "coverage", "value_of_slice": number / 20, "value": 0.5}
-            measures.append({**row, "measure": "share_right", **place, **ends})
     for name, source, one in product(models, ("judge", "simulated round r1"), classes):
         row = {"topic": "errors", "benchmark": "deep", "model": name, "source": source, "slice": "class", "value_of_slice": one, **seen}
         shares = {"per_response": (0.2, 60), "per_wrong": (0.4, 30), "significant": (0.5, 60)}
         measures += [{**row, "measure": measure, "value": share, "n_answers": n} for measure, (share, n) in shares.items()]
-    for judge, raters in product(("judge", "cosine", "clinician"), ("clinicians", "simulated raters")):
-        row = {"topic": "grader_vs_clinician", "benchmark": "deep", "source": judge, "slice": "response", "value_of_slice": raters}
-        row |= {"n_answers": 60, "low": 0.4, "high": 0.7}
-        measures += [{**row, "measure": name, "value": value} for name, value in (("icc", 0.6), ("pearson", 0.5)) if models]
     write(folder, "measures", measures)
     write(folder, "contrasts", contrasts)
     write(folder, "counts", [])
@@ -273,23 +240,13 @@ def test_a_title_with_dollar_signs_is_drawn_as_it_is_written(titled: Path) -> No
 
 
 def test_every_figure_names_models_by_title_and_in_one_order(titled: Path) -> None:
-    for name in sorted(set(FIGURES) - {"case_flow", "trust", "leaderboard"}):
+    for name in sorted(set(FIGURES) - {"case_flow", "leaderboard"}):
         shown = texts(titled / f"{name}.svg")
         assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
         # without the numbers that a matrix puts behind a name, and what an axis adds
         order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
         if name != "glance":  # labels at the points stand where there is room
             assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
-
-
-def test_the_figure_of_groups_is_as_high_as_the_models_drawn_in_it_need(tmp_path: Path) -> None:
-    height = {}
-    for number in (8, 20):  # of 20 models the best 8 are drawn
-        fill(tmp_path / str(number), MODELS[:number])
-        FIGURES["slices"].save(tmp_path / f"{number}.svg", rows_of(tmp_path / str(number), "slices"))
-        svg = (tmp_path / f"{number}.svg").read_text(encoding="utf-8")
-        height[number] = float(svg.partition('viewBox="0 0 ')[2].split('"')[0].split()[1])
-    assert height[20] < 1.2 * height[8]
 
 
 def test_two_labels_on_one_spot_are_found() -> None:
@@ -304,14 +261,6 @@ def test_two_labels_on_one_spot_are_found() -> None:
 
 def texts(path: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-
-
-def test_a_pair_is_row_minus_column_and_what_is_significant_has_a_mark(tables: dict[int, Path], tmp_path: Path) -> None:
-    FIGURES["pairwise"].save(tmp_path / "pairwise.svg", rows_of(tables[3], "pairwise"))
-    shown = texts(tmp_path / "pairwise.svg")
-    assert [shown.count(cell) for cell in ("−30*", "−30", "30")] == [2, 1, 0]
-    assert "2 of 3 paired differences are significant after correction" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
-    assert "m00 ahead of m01 by +30 points (+10 to +50)" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
 
 
 def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[int, Path], tmp_path: Path) -> None:
@@ -357,10 +306,10 @@ def test_settings_of_one_model_are_joined_and_listed(tables: dict[int, Path], tm
 
 
 def test_simulated_raters_are_named_in_titles_and_words(tables: dict[int, Path], tmp_path: Path) -> None:
-    for name, title in (("errors", "deep: labelled by simulated raters"), ("trust", "deep: simulated raters, no clinicians")):
-        FIGURES[name].save(tmp_path / f"{name}.svg", rows_of(tables[3], name))
-        assert texts(tmp_path / f"{name}.svg").count(title) == 1
-        assert title in FIGURES[name].description(rows_of(tables[3], name))
+    title, rows = "deep: labelled by simulated raters", rows_of(tables[3], "errors")
+    FIGURES["errors"].save(tmp_path / "errors.svg", rows)
+    assert texts(tmp_path / "errors.svg").count(title) == 1
+    assert title in FIGURES["errors"].description(rows)
 
 
 def test_a_model_keeps_its_colour_and_shape_whoever_is_in_the_table() -> None:
@@ -389,7 +338,7 @@ def test_coordinates_are_hundredths_of_a_pixel_and_numbers_in_words_stay_as_they
 
 
 def test_what_is_drawn_for_a_model_carries_its_name(drawn: dict[int, Path]) -> None:
-    for name in ("leaderboard", "glance", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
+    for name in ("leaderboard", "glance", "arms", "errors", "reliability", "heatmap"):
         text = (drawn[3] / f"{name}.svg").read_text(encoding="utf-8")
         assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
             name
