@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from neuralmedbench.figures.bars import CLASSES, COMMUNICATION
-from neuralmedbench.figures.matrices import rate_colour, text_on
+from neuralmedbench.figures.drawings import rate_colour, text_on
+from neuralmedbench.figures.parts import CLASSES, COMMUNICATION
 from neuralmedbench.figures.style import COLOURS, looks, luminance
 from neuralmedbench.records.taxonomy import TAXONOMY, PaperClass
 

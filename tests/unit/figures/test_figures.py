@@ -8,13 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, plain_svg, save_figure
-from neuralmedbench.figures.panels import empty_figure, label_places
-from neuralmedbench.figures.rates import describe_axes, keep_both_axes
+from neuralmedbench.figures.drawings import DotRow, Mark, Span, draw_paired_dots, empty_figure
+from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures
+from neuralmedbench.figures.rates import axes_words, keep_both_axes
 from neuralmedbench.figures.style import INK, looks, styled
+from neuralmedbench.figures.svg import plain_svg, save_figure
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
@@ -196,18 +196,27 @@ def test_no_label_lies_on_another_with_twenty_models(name: str, tables: dict[int
             plt.close(figure)
 
 
-def test_labels_of_twenty_marks_cover_no_mark_and_no_other_label_and_stay_inside() -> None:
-    drawn = np.random.default_rng(4)
-    marks = np.array([40.0, 30.0]) + drawn.random((20, 2)) * (250, 200)
-    sizes = np.stack([drawn.uniform(40, 90, 20), np.full(20, 11.0)], axis=1)
-    inside, held = np.array([[0.0, 0.0], [340.0, 280.0]]), np.array([[[200.0, 0.0], [300.0, 14.0]]])
-    boxes = label_places(marks, sizes, inside, held, np.empty((0, 2)))
-    assert (boxes == label_places(marks, sizes, inside, held, np.empty((0, 2)))).all()
-    assert (boxes[:, 0] >= 0).all()
-    assert (boxes[:, 1] <= inside[1]).all()
-    every = [*boxes, *held]
-    assert not [(a, b) for a in range(21) for b in range(a) if (every[a][0] < every[b][1]).all() and (every[a][1] > every[b][0]).all()]
-    assert not [(a, b) for a in range(20) for b in range(20) if (boxes[a][0] < marks[b]).all() and (boxes[a][1] > marks[b]).all()]
+@pytest.mark.parametrize("number", [1, 20])
+def test_paired_dots_have_a_hollow_and_a_filled_mark_a_row_and_a_line_between_them(number: int, tmp_path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    style, sides = looks(MODELS), (Span(0.8, 0.6, 0.9), Span(0.3, 0.1, 0.5))
+    rows = [DotRow(name, [Mark(name, style[name], side) for side in sides], name) for name in MODELS[:number]]
+    with styled():
+        figure = draw_paired_dots({"deep": rows}, ("recognised among options", "found alone"), "share of cases")
+        try:
+            assert overlaps(figure) == []
+            assert [text.get_text() for text in figure.legends[0].get_texts()] == ["recognised among options", "found alone"]
+            drawn = [line for line in figure.axes[0].lines if line.get_gid() == f"model:{MODELS[0]}"]
+            marks = [line for line in drawn if line.get_marker() not in ("None", "", None)]
+            assert [(list(mark.get_xdata()), mark.get_markerfacecolor()) for mark in marks] == [
+                ([0.8], "none"),
+                ([0.3], style[MODELS[0]].colour),
+            ]
+            spans = [list(line.get_xdata()) for line in drawn if line not in marks]
+            assert spans == [[0.6, 0.9], [0.1, 0.5], [0.8, 0.3]]
+        finally:
+            plt.close(figure)
 
 
 FORMULA = r"$\wrong$ 5"
@@ -245,8 +254,7 @@ def test_every_figure_names_models_by_title_and_in_one_order(titled: Path) -> No
         assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
         # without the numbers that a matrix puts behind a name, and what an axis adds
         order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
-        if name != "glance":  # labels at the points stand where there is room
-            assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
+        assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
 
 
 def test_two_labels_on_one_spot_are_found() -> None:
@@ -279,7 +287,7 @@ def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[in
     shown = texts(tmp_path / "hidden.svg")
     assert shown.count("50") == 3
     assert "direct, n = &lt;10" in shown
-    assert "3 groups, 1 of fewer than 10 patients, 1 not shown" in FIGURES["heatmap"].description(hidden)
+    assert "3 groups, 1 of fewer than 10 patients, 1 without a rate" in FIGURES["heatmap"].description(hidden)
 
 
 def test_right_answers_are_drawn_over_tokens_and_money(tables: dict[int, Path], tmp_path: Path) -> None:
@@ -294,10 +302,9 @@ def test_right_answers_are_drawn_over_tokens_and_money(tables: dict[int, Path], 
     assert FIGURES["cost"].description(unknown) == FIGURES["cost"].empty
 
 
-def test_settings_of_one_model_are_joined_and_listed(tables: dict[int, Path], tmp_path: Path) -> None:
+def test_settings_of_one_model_are_joined(tables: dict[int, Path], tmp_path: Path) -> None:
     apart = rows_of(tables[3], "cost")
     joined = [row | {"shared_id": "openai/m"} for row in apart]
-    assert re.search(r" openai/m: \S+ \(10 tokens out, 30 %\), \S+ \(30 tokens out, 32 %\)", FIGURES["cost"].description(joined))
     paths = []
     for name, rows in (("apart", apart), ("joined", joined)):
         FIGURES["cost"].save(tmp_path / f"{name}.svg", rows)
@@ -353,7 +360,7 @@ def test_breadth_and_depth_are_drawn_by_the_number_that_ranks() -> None:
 
     rows = keep_both_axes([row("breadth", "0.31", "0.4"), row("depth", "0.68", "0.69"), row("depth", "", "0.69") | {"model": "beta"}])
     assert [(one["model"], one["axis"]) for one in rows] == [("alpha", "breadth"), ("alpha", "depth")]
-    words = describe_axes(rows)
+    words = axes_words("", rows)
     assert "31 %" in words
     assert "68 %" in words
     assert "69 %" not in words

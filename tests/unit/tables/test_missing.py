@@ -174,9 +174,7 @@ def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path,
     assert '<small class="warned">depth: 67 % missing</small>' in glance
     assert '<span class="between">' in blocks["groups"]
     assert "stroke-dasharray" in blocks["leaderboard"]
-    figures = {
-        name: (root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("leaderboard", "heatmap")
-    }
+    figures = {name: (root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("leaderboard", "heatmap")}
     assert "from the worst to the best case" in figures["leaderboard"]
     assert "from the worst to the best case" in figures["heatmap"]
     assert between(board).replace(" to ", "–").removesuffix(" %") in figures["heatmap"]
