@@ -43,7 +43,7 @@ EDGE = 0.02
 SEQUENTIAL = "cividis"
 
 
-class Span(NamedTuple):
+class Whisker(NamedTuple):
     """A value and the ends of its interval; without a value, the ends between which it lies."""
 
     value: float | None = None
@@ -56,15 +56,15 @@ class Span(NamedTuple):
         return None not in self[1:]
 
 
-class Mark(NamedTuple):
+class Dot(NamedTuple):
     """One mark of a model in a panel, with a horizontal and an upright interval."""
 
     model: str
     look: Look
-    x: Span
-    y: Span = Span(0.0)
+    x: Whisker
+    y: Whisker = Whisker(0.0)
 
-    def hollow(self) -> Mark:
+    def hollow(self) -> Dot:
         """Return it hollow."""
         return self._replace(look=replace(self.look, hollow=True))
 
@@ -73,7 +73,7 @@ class DotRow(NamedTuple):
     """One row of dots: its label, marks from top to bottom, words at its end; `model` if it has one."""
 
     label: str
-    marks: list[Mark]
+    marks: list[Dot]
     model: str = ""
     note: str = ""
     band: bool = False
@@ -158,7 +158,7 @@ def offset(place: int, entries: int) -> float:
     return (place - (entries - 1) / 2) * min(0.24, 0.84 / entries)
 
 
-def draw_mark(panel: Any, mark: Mark, *, size: float = 7.5, alpha: float = 1.0) -> None:
+def draw_mark(panel: Any, mark: Dot, *, size: float = 7.5, alpha: float = 1.0) -> None:
     """Draw a mark with its intervals; without a value a dashed line between its ends."""
     x, y = mark.x, mark.y
     line: dict[str, Any] = {"color": mark.look.colour, "linewidth": 1.4, "alpha": alpha}
@@ -205,7 +205,7 @@ def _dot_row(panel: Any, row: DotRow, y: int, size: float, joined: bool) -> None
         panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
     heights = [y + offset(place, len(row.marks)) for place in range(len(row.marks))]
     for mark, height in zip(row.marks, heights, strict=True):
-        draw_mark(panel, mark._replace(y=Span(height)), size=size)
+        draw_mark(panel, mark._replace(y=Whisker(height)), size=size)
     with drawn_for(panel, row.model):
         if joined:
             look = {"color": row.marks[0].look.colour, "linewidth": 0.7, "alpha": 0.5}
@@ -229,7 +229,7 @@ def draw_paired_dots(panels: Mapping[str, Sequence[DotRow]], sides: tuple[str, s
 
 def draw_scatter(
     panel: Any,
-    marks: Iterable[Mark],
+    marks: Iterable[Dot],
     *,
     lines: Iterable[tuple[Sequence[tuple[float, float]], Mapping[str, Any]]] = (),
     decades: tuple[int, int] | None = None,
@@ -285,7 +285,7 @@ def _bar(panel: Any, part: Bar, start: float, y: int) -> None:
         panel.barh(y, part.width, left=start, height=0.62, **look)
 
 
-def draw_curve(panel: Any, marks: Sequence[Mark], line: Any) -> None:
+def draw_curve(panel: Any, marks: Sequence[Dot], line: Any) -> None:
     """Draw one curve through marks with intervals; `line` is its style."""
     x, y = [mark.x.value for mark in marks], [mark.y.value for mark in marks]
     with drawn_for(panel, marks[0].model):

@@ -9,7 +9,7 @@ from neuralmedbench.figures.drawings import (
     Bar,
     BarRow,
     Cell,
-    Mark,
+    Dot,
     MatrixRow,
     add_legend,
     draw_bars,
@@ -37,9 +37,9 @@ from neuralmedbench.figures.table import (
     rate_words,
     sample_size,
     short,
-    span_of,
     title_of,
     value_of,
+    whisker_of,
 )
 from neuralmedbench.records.results import (
     BOUNDS,
@@ -294,8 +294,8 @@ def _calibration(panel: Any, rows: list[Row], look: Look) -> None:
         shape = Look(look.colour, marker, hollow=source != "stated")
         marks = []
         for row in part:
-            mean, share = span_of(row, ("mean_confidence",)), span_of(row, VALUE)
-            marks.append(Mark(row["model"], shape.of(row), mean, share))
+            mean, share = whisker_of(row, ("mean_confidence",)), whisker_of(row, VALUE)
+            marks.append(Dot(row["model"], shape.of(row), mean, share))
         draw_curve(panel, marks, line)
 
 

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from neuralmedbench.figures.drawings import (
+    Dot,
     DotRow,
-    Mark,
-    Span,
+    Whisker,
     draw_dots,
     draw_scatter,
     legend_of_models,
@@ -29,9 +29,9 @@ from neuralmedbench.figures.table import (
     number,
     rate_words,
     sample_size,
-    span_of,
     title_of,
     value_of,
+    whisker_of,
     with_rate,
 )
 from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING
@@ -59,7 +59,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
 def _place(row: Row, label: str, look: Look) -> DotRow:
     model, tier = row["model"], row["tier"]
     note = f"tier {tier}" if tier else "" if model == PRIOR else "no rank"
-    mark = Mark(model, look.of(row), span_of(row, RANKING))
+    mark = Dot(model, look.of(row), whisker_of(row, RANKING))
     return DotRow(label, [mark], model, note, band=int(tier or 1) % 2 == 0)
 
 
@@ -105,7 +105,7 @@ def draw_arms(rows: list[Row]) -> Any:
 
 def _arm(arm: str, rows: list[Row], style: dict[str, Look], order: list[str], *, band: bool) -> DotRow:
     marks = [
-        Mark(row["model"], style[row["model"]].of(row), span_of(row, DIFFERENCE))
+        Dot(row["model"], style[row["model"]].of(row), whisker_of(row, DIFFERENCE))
         for row in sorted(rows, key=lambda row: order.index(row["model"]))
     ]
     return DotRow(spaced(arm), marks, band=band)
@@ -146,7 +146,7 @@ def draw_axes(rows: list[Row]) -> Any:
         look = style[model].of(breadth if breadth["few_patients"] else depth)
         # the intervals of the best constant answer would cover those of the models
         columns = RANKING[:1] if model == PRIOR else RANKING
-        marks.append(Mark(model, look, span_of(breadth, columns), span_of(depth, columns)))
+        marks.append(Dot(model, look, whisker_of(breadth, columns), whisker_of(depth, columns)))
     figure, ((panel,),) = subplots(1, 1, (4.9, 4.8))
     draw_scatter(panel, marks, size=8, alpha=0.6)
     panel.set_xlabel(f"breadth: {rows[0]['benchmark']}{dagger_note(rows)}")
@@ -225,8 +225,8 @@ def _over(panel: Any, name: str, rows: list[Row], style: dict[str, Look], decade
         lines.append((_steps(settings, name), {"linewidth": 1, "alpha": 0.5, "zorder": 1}))
     marks = []
     for row in rows:
-        look, x = style[row["model"]].of(row), Span(spent(row, name))
-        marks.append(Mark(row["model"], look, x, span_of(row, PASS1)))
+        look, x = style[row["model"]].of(row), Whisker(spent(row, name))
+        marks.append(Dot(row["model"], look, x, whisker_of(row, PASS1)))
     draw_scatter(panel, marks, lines=lines, decades=decades)
 
 

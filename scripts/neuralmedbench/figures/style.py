@@ -115,9 +115,9 @@ def drawn_for(axes: Any, model: str) -> Iterator[None]:
 
 
 def mark_model(artists: Iterable[Any], model: str) -> None:
-    """Mark artists, such as the label of a row, as drawn for a model."""
+    """Mark artists, such as the label of a row, as drawn for a model; an empty name is none."""
     for artist in artists:
-        artist.set_gid(f"{MODEL_ID}{model}")
+        artist.set_gid(f"{MODEL_ID}{model}" if model else None)
 
 
 def luminance(colour: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralmedbench.figures.drawings import Span
+from neuralmedbench.figures.drawings import Whisker
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
@@ -116,11 +116,11 @@ def with_rate(rows: Iterable[Row], value: str) -> list[Row]:
     return [row for row in rows if number(row[value]) is not None or is_between(row, value)]
 
 
-def span_of(row: Row, columns: Sequence[str]) -> Span:
+def whisker_of(row: Row, columns: Sequence[str]) -> Whisker:
     """Return a value with its interval, or the ends between which missing answers leave it."""
     if is_between(row, columns[0]):
-        return Span(None, *(number(row[name]) for name in BOUNDS))
-    return Span(*(number(row[name]) for name in columns))
+        return Whisker(None, *(number(row[name]) for name in BOUNDS))
+    return Whisker(*(number(row[name]) for name in columns))
 
 
 def is_small(row: Row) -> bool:

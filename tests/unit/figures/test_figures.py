@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from neuralmedbench.figures.drawings import DotRow, Mark, Span, draw_paired_dots, empty_figure
+from neuralmedbench.figures.drawings import Dot, DotRow, Whisker, draw_paired_dots, empty_figure
 from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures
 from neuralmedbench.figures.rates import axes_words, keep_both_axes
 from neuralmedbench.figures.style import INK, looks, styled
@@ -200,8 +200,8 @@ def test_no_label_lies_on_another_with_twenty_models(name: str, tables: dict[int
 def test_paired_dots_have_a_hollow_and_a_filled_mark_a_row_and_a_line_between_them(number: int, tmp_path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    style, sides = looks(MODELS), (Span(0.8, 0.6, 0.9), Span(0.3, 0.1, 0.5))
-    rows = [DotRow(name, [Mark(name, style[name], side) for side in sides], name) for name in MODELS[:number]]
+    style, sides = looks(MODELS), (Whisker(0.8, 0.6, 0.9), Whisker(0.3, 0.1, 0.5))
+    rows = [DotRow(name, [Dot(name, style[name], side) for side in sides], name) for name in MODELS[:number]]
     with styled():
         figure = draw_paired_dots({"deep": rows}, ("recognised among options", "found alone"), "share of cases")
         try:
