@@ -2,119 +2,32 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
-from neuralmedbench.figures.bars import (
-    describe_case_flow,
-    describe_decomposition,
-    describe_errors,
-    describe_funnel,
-    draw_case_flow,
-    draw_decomposition,
-    draw_errors,
-    draw_funnel,
-    keep_case_flow,
-    keep_decomposition,
-    keep_errors,
-)
-from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
-from neuralmedbench.figures.panels import empty_figure
-from neuralmedbench.figures.rates import (
-    describe_arms,
-    describe_axes,
-    describe_cost,
-    describe_leaderboard,
-    describe_slices,
-    draw_arms,
-    draw_axes,
-    draw_cost,
-    draw_leaderboard,
-    draw_slices,
-    keep_both_axes,
-    keep_cost,
-    keep_slices,
-)
-from neuralmedbench.figures.style import MODEL_ID, styled
-from neuralmedbench.figures.table import FEWEST_COLUMN, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
-from neuralmedbench.figures.trust import (
-    describe_degradation,
-    describe_mass,
-    describe_passk,
-    describe_reliability,
-    describe_risk_coverage,
-    describe_trust,
-    draw_degradation,
-    draw_mass,
-    draw_passk,
-    draw_reliability,
-    draw_risk_coverage,
-    draw_trust,
-    keep_degradation,
-    keep_mass,
-    keep_passk,
-    keep_reliability,
-    keep_risk_coverage,
-    keep_trust,
+from neuralmedbench.figures import parts, rates
+from neuralmedbench.figures.drawings import empty_figure
+from neuralmedbench.figures.style import styled
+from neuralmedbench.figures.svg import save_figure
+from neuralmedbench.figures.table import (
+    FEWEST_COLUMN,
+    SMALL,
+    Row,
+    few_note,
+    first_sentences,
+    groups,
+    in_order,
+    model_order,
+    with_titles,
 )
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, files_of, mark_of, types_of_table
-from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.records.results import files_of, mark_of, types_of_table
 
-FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
-
-
-def save_figure(path: Path, figure: Any, *, title: str, description: str) -> None:
-    """Write a matplotlib figure as SVG, with title and description for screen readers; the figure is closed."""
-    import matplotlib.pyplot as plt
-
-    buffer = io.StringIO()
-    # without date and creator, equal figures have equal bytes
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.06)
-    plt.close(figure)
-    write_text(path, plain_svg(buffer.getvalue(), title, description))
-
-
-def plain_svg(text: str, title: str, description: str) -> str:
-    """Turn matplotlib's SVG into a self-contained element: attributes instead of styles, title and description first.
-
-    The content policy of the page allows no inline styles.
-    """
-    body = text[text.index("<svg") :]
-    # metadata, style sheets, empty definitions and comments
-    body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
-    body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
-    body = re.sub(rf' id="{MODEL_ID}([^"]*)"', r' data-model="\1"', body)
-    # a hundredth of a pixel is enough, and turning by nothing is not needed
-    body = re.sub(r"(\.\d\d)\d{3,}", r"\1", re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", body))
-    body = re.sub(r"\n\s*\n+", "\n", body)
-    head = f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>'
-    # the page sets the size; the view box stays
-    opening = re.sub(r' (?:width|height)="[^"]*pt"', "", body[: body.index(">")])
-    opening = f'{opening} role="img" aria-labelledby="title desc" stroke-linejoin="round" stroke-linecap="butt"'
-    return f"{opening}>\n{head}{body[body.index('>') + 1 :].rstrip()}\n"
-
-
-def _attributes(style: str) -> str:
-    attributes: dict[str, str] = {}
-    for declaration in style.split(";"):
-        name, _, value = (part.strip() for part in declaration.partition(":"))
-        # matplotlib writes `font: bold 10px 'DejaVu Sans'`; the page has its own font family
-        font = FONT.match(value) if name == "font" else None
-        if font:
-            attributes |= {"font-size": font["size"], "font-family": "sans-serif"}
-            if font["weight"]:
-                attributes["font-weight"] = font["weight"]
-        elif name:
-            attributes[name] = value
-    return "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in attributes.items())
+FEW_PATIENTS = "Not shown: too few patients who are not public."
 
 
 @dataclass(frozen=True)
@@ -133,10 +46,10 @@ class Figure:
         Selects the rows to draw.
     draw : callable
         Draws these rows, at least one.
-    describe : callable
-        Describes them in at most three sentences.
-    slice : str
-        The one slice of the table that it is about; all rows if empty.
+    sentence : callable
+        Describes the rows of one panel, after the name of the panel.
+    panel : str
+        Column of the kept rows with the name of their panel.
     """
 
     table: str
@@ -144,13 +57,15 @@ class Figure:
     empty: str
     keep: Callable[[list[Row]], list[Row]]
     draw: Callable[[list[Row]], Any]
-    describe: Callable[[list[Row]], str]
-    slice: str = ""
+    sentence: Callable[[str, list[Row]], str]
+    panel: str = "benchmark"
 
     def description(self, rows: list[Row]) -> str:
-        """Describe the figure of a table."""
+        """Describe the figure of a table in at most three sentences, and its grey marks."""
         kept = self.keep(rows)
-        return self.describe(kept) + few_note(kept) if kept else self._nothing(rows)
+        panels = groups(kept, self.panel).items()
+        sentences = [self.sentence(name, part) for name, part in panels]
+        return first_sentences(sentences) + few_note(kept) if kept else self._nothing(rows)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -165,132 +80,86 @@ class Figure:
             save_figure(path, figure, title=self.title, description=self.description(rows))
 
     def _nothing(self, rows: list[Row]) -> str:
-        rows = [row for row in rows if not self.slice or row["slice"] == self.slice]
+        """Return why nothing is drawn: patients who are not public, few patients, or no row."""
         if any(mark_of(row) for row in rows):
             return FEW_PATIENTS
-        numbers = [name for name, kind in types_of_table(self.table).items() if kind == "float"]
+        kinds = types_of_table(self.table)
+        numbers = [name for name, kind in kinds.items() if kind == "float"]
         # a public report has emptied the rows of few patients
-        emptied = any(row.get("few_patients") and not any(row[name] for name in numbers) for row in rows)
-        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty
+        for row in rows:
+            if row.get("few_patients") and not any(row[name] for name in numbers):
+                return f"Not shown: fewer than {FEWEST_PATIENTS} patients."
+        return self.empty
 
 
-def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
-    return lambda rows: having(rows, *columns)
-
-
-def _with_pass1(rows: list[Row]) -> list[Row]:
-    return with_rate(rows, PASS1_PATIENTS)
-
-
-FEW_PATIENTS = "Not shown: too few patients who are not public."
-NO_CONFIDENCE = "No answer of this run comes with a confidence."
 FIGURES = {
     "leaderboard": Figure(
-        "leaderboard", "Leaderboard", "No model has been scored yet.", _with_pass1, draw_leaderboard, describe_leaderboard
-    ),
-    "decomposition": Figure(
-        "decomposition",
-        "Perception or reasoning",
-        "No answer under the arm that discloses the findings is here.",
-        keep_decomposition,
-        draw_decomposition,
-        describe_decomposition,
+        "leaderboard",
+        "Leaderboard",
+        "No model has been scored yet.",
+        rates.keep_leaderboard,
+        rates.draw_leaderboard,
+        rates.leader_words,
     ),
     "glance": Figure(
         "leaderboard",
         "Breadth and depth",
         "No model has pass@1 on a set of breadth and on one of depth.",
-        keep_both_axes,
-        draw_axes,
-        describe_axes,
+        rates.keep_both_axes,
+        rates.draw_axes,
+        rates.axes_words,
+        "panel",
     ),
     "arms": Figure(
         "arms",
         "What pictures and text are worth",
-        "No answer under an arm beside full is here.",
-        _with("difference"),
-        draw_arms,
-        describe_arms,
-    ),
-    "funnel": Figure(
-        "funnel",
-        "What right answers rest on",
-        "No answer under an arm that shows what right answers rest on is here.",
-        _with("value"),
-        draw_funnel,
-        describe_funnel,
-    ),
-    "passk": Figure(
-        "rates",
-        "Capability and reliability",
-        "No model has five sampled answers to items that ask for a ranked differential.",
-        keep_passk,
-        draw_passk,
-        describe_passk,
-        RANKED_DIFFERENTIAL,
+        "No answer under an arm other than full.",
+        rates.keep_arms,
+        rates.draw_arms,
+        rates.arm_words,
     ),
     "reliability": Figure(
         "confidence",
         "Confidence and truth",
-        NO_CONFIDENCE,
-        keep_reliability,
-        draw_reliability,
-        describe_reliability,
+        "No answer of this run comes with a confidence.",
+        parts.keep_reliability,
+        parts.draw_reliability,
+        parts.calibration_words,
     ),
-    "risk_coverage": Figure(
-        "confidence",
-        "Answering only when sure",
-        NO_CONFIDENCE,
-        keep_risk_coverage,
-        draw_risk_coverage,
-        describe_risk_coverage,
+    "heatmap": Figure(
+        "rates",
+        "Rates by group",
+        "No model has been scored yet.",
+        parts.keep_heatmap,
+        parts.draw_heatmap,
+        parts.group_words,
     ),
-    "degradation": Figure(
-        "degradation",
-        "Degraded pictures",
-        "No model answered about degraded pictures.",
-        keep_degradation,
-        draw_degradation,
-        describe_degradation,
-    ),
-    "mass": Figure(
-        "workup",
-        "Probability of the reference in a work-up",
-        "No model stated probabilities in a work-up.",
-        keep_mass,
-        draw_mass,
-        describe_mass,
-    ),
-    "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
-    "pairwise": Figure(
-        "pairs",
-        "Paired differences between models",
-        "A paired difference needs two models that answered the same items.",
-        _with("difference"),
-        draw_pairwise,
-        describe_pairwise,
-    ),
-    "heatmap": Figure("rates", "Rates by group", "There is nothing to slice yet.", keep_heatmap, draw_heatmap, describe_heatmap),
     "errors": Figure(
-        "errors", "Errors by class", "No grader and no clinician has labelled errors.", keep_errors, draw_errors, describe_errors
-    ),
-    "trust": Figure(
-        "grader_vs_clinician",
-        "Graders beside clinicians",
-        "No answer has both a grade and a clinician's rating.",
-        keep_trust,
-        draw_trust,
-        describe_trust,
+        "errors",
+        "Errors by class",
+        "No grader and no clinician has labelled errors.",
+        parts.keep_errors,
+        parts.draw_errors,
+        parts.error_words,
+        "panel",
     ),
     "cost": Figure(
         "costs",
         "Cost and pass@1",
-        "No model of this run has a price in its yaml or reports its tokens, so there is no cost to weigh against pass@1.",
-        keep_cost,
-        draw_cost,
-        describe_cost,
+        "No model of this run has a price in its yaml or reports its tokens.",
+        rates.keep_cost,
+        rates.draw_cost,
+        rates.cost_words,
     ),
-    "case_flow": Figure("case_flow", "Case flow", "No benchmark lists a case.", keep_case_flow, draw_case_flow, describe_case_flow),
+    "case_flow": Figure(
+        "case_flow",
+        "Case flow",
+        "No benchmark lists a case.",
+        parts.keep_case_flow,
+        parts.draw_case_flow,
+        parts.flow_words,
+        "panel",
+    ),
 }
 
 

@@ -21,8 +21,6 @@ ORDERS = ((0, 1, 2, 3, 4, 5, 6, 7), (4, 3, 6, 1, 0, 7, 2, 5), (7, 5, 4, 6, 2, 1,
 """Marker of each colour at its first, second and third use: colours that share a marker can be distinguished with any kind of colour
 blindness (a test simulates them)."""
 
-DIVERGING = ("#b35806", "#f1a340", "#f2efe9", "#74a9cf", "#045a8d")
-"""Diverging scale: orange (less) to blue (more) through a neutral centre, about equally dark at both ends."""
 
 DARK, LIGHT = "#040506", "#ffffff"
 """Text colours on a coloured background, equal in both themes as the background is."""
@@ -117,9 +115,9 @@ def drawn_for(axes: Any, model: str) -> Iterator[None]:
 
 
 def mark_model(artists: Iterable[Any], model: str) -> None:
-    """Mark artists, such as the label of a row, as drawn for a model."""
+    """Mark artists, such as the label of a row, as drawn for a model; an empty name is none."""
     for artist in artists:
-        artist.set_gid(f"{MODEL_ID}{model}")
+        artist.set_gid(f"{MODEL_ID}{model}" if model else None)
 
 
 def luminance(colour: str) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR, RANKED_DIFFERENTIAL, with_board_names
+from neuralmedbench.figures.drawings import Whisker
+from neuralmedbench.figures.style import Look, looks
+from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
 
 Row = dict[str, str]
@@ -18,10 +20,6 @@ SMALL = 10
 
 ORDER_COLUMN = "order"
 """Column that `draw_figures` adds to every row: all models of the run in their order, apart by spaces."""
-
-
-TITLES = {"model": "title", "other": "other_title"}
-"""Columns of models, with those of their titles that `draw_figures` adds to every row."""
 
 
 def model_order(leaderboard: Iterable[Row]) -> dict[str, str]:
@@ -57,25 +55,23 @@ def in_order(rows: Sequence[Row], models: Iterable[str]) -> list[Row]:
 
 
 def with_titles(rows: Iterable[Row], models: Mapping[str, str]) -> list[Row]:
-    """Add the titles of the models of a row, and the order of all models."""
-
-    def titles(row: Row) -> Row:
-        return {title: models.get(row[name], row[name]) for name, title in TITLES.items() if name in row}
-
-    return [row | titles(row) | {ORDER_COLUMN: " ".join(models)} for row in rows]
+    """Add the title of the model of a row, and the order of all models."""
+    order = {ORDER_COLUMN: " ".join(models)}
+    return [row | {"title": models.get(row.get("model", ""), "")} | order for row in rows]
 
 
-def title_of(row: Row, column: str = "model") -> str:
+def title_of(row: Row) -> str:
     """Return the title of a row's model; its name in a table without titles."""
-    return row.get(TITLES[column]) or row[column]
+    return row.get("title") or row["model"]
 
 
 def models_of(rows: Iterable[Row], *, everyone: bool = False) -> list[str]:
     """Return the models of some rows in their order; with `everyone` all models of the run."""
     rows = list(rows)
     order = rows[0].get(ORDER_COLUMN, "").split() if rows else []
-    present = {row[name] for row in rows for name in TITLES if row.get(name)}
-    return [name for name in order if everyone or name in present] + sorted(present - set(order))
+    present = {row["model"] for row in rows}
+    ordered = [name for name in order if everyone or name in present]
+    return ordered + sorted(present - set(order))
 
 
 def number(cell: str | None) -> float | None:
@@ -120,11 +116,11 @@ def with_rate(rows: Iterable[Row], value: str) -> list[Row]:
     return [row for row in rows if number(row[value]) is not None or is_between(row, value)]
 
 
-def pass1_of_groups(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of topic `rates` with pass@1 of a model over all items and by group, arm full, strategy direct."""
-    asked = ("pass1", "full", "direct")
-    kept = [row for row in rows if (row["measure"], row["arm"], row["strategy"]) == asked]
-    return [with_board_names(row) for row in kept if row["model"] != PRIOR and row["slice"] != RANKED_DIFFERENTIAL]
+def whisker_of(row: Row, columns: Sequence[str]) -> Whisker:
+    """Return a value with its interval, or the ends between which missing answers leave it."""
+    if is_between(row, columns[0]):
+        return Whisker(None, *(number(row[name]) for name in BOUNDS))
+    return Whisker(*(number(row[name]) for name in columns))
 
 
 def is_small(row: Row) -> bool:
@@ -200,11 +196,6 @@ def clusters_of(rows: Iterable[Row]) -> str:
     return plural(2, nouns.pop() if len(nouns) == 1 else PATIENT)
 
 
-def _sizes(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    clusters = clusters_of(rows)
-    return [("n_items", "items"), *([("n_patients", clusters)] if clusters != "items" else [])]
-
-
 def sample_size(row: Row) -> str:
     """Format the numbers of items and patients of a row.
 
@@ -213,24 +204,8 @@ def sample_size(row: Row) -> str:
     >>> sample_size({"n_items": "32", "n_patients": "12"})
     '32 items, 12 patients'
     """
-    parts = [f"{row[name]} {what}" for name, what in _sizes([row]) if row[name]]
-    return ", ".join(parts) or "n not known"
-
-
-def sample_size_range(rows: Iterable[Row]) -> str:
-    """Format the numbers of items and patients of several rows, from the smallest to the largest.
-
-    Examples
-    --------
-    >>> sample_size_range([{"n_items": "32", "n_patients": "12"}, {"n_items": "30", "n_patients": "12"}])
-    '30 to 32 items, 12 patients'
-    """
-    rows = list(rows)
-    parts = []
-    for name, what in _sizes(rows):
-        known = sorted({int(value) for row in rows if (value := number(row[name])) is not None})
-        parts += [f"{known[0]}{f' to {known[-1]}' if len(known) > 1 else ''} {what}"] if known else []
-    return ", ".join(parts) or "n not known"
+    nouns = {"items": row["n_items"], clusters_of([row]): row["n_patients"]}
+    return ", ".join(f"{count} {noun}" for noun, count in nouns.items() if count) or "n not known"
 
 
 def first_sentences(sentences: Iterable[str]) -> str:
@@ -244,3 +219,58 @@ def first_sentences(sentences: Iterable[str]) -> str:
     every = list(sentences)
     more = [f"And {counted(len(every) - 2, 'panel')} more."] if len(every) > 2 else []
     return " ".join([*every[:2], *more])
+
+
+DAGGER = " †"
+"""Marks the name of a model by whose answers items were chosen."""
+
+
+def short(name: str, most: int = 34) -> str:
+    """Shorten a long name in the middle: models differ in the beginning and the end of their names.
+
+    Examples
+    --------
+    >>> short("A model with a very long name, thinking switched on", 26)
+    'A model with a…witched on'
+    """
+    # three fifths of the letters from the beginning, two fifths from the end
+    end = most * 2 // 5
+    return name if len(name) <= most else f"{name[: most - end - 1].rstrip()}…{name[-end:].lstrip()}"
+
+
+def in_reference_pool(row: Row) -> bool:
+    """Return True if the answers of a row's model chose the items of its benchmark."""
+    return row.get("in_reference_pool") == "true"
+
+
+def looks_of(rows: Iterable[Row]) -> dict[str, Look]:
+    """Return the colour and marker of every model, the same in every figure of a run."""
+    return looks(models_of(rows, everyone=True))
+
+
+def names(rows: Iterable[Row], most: int = 34) -> dict[str, str]:
+    """Return titles by model in the order of models, with a dagger if any row of the model has one.
+
+    Titles that become equal when shortened are replaced by names.
+    """
+    rows = list(rows)
+    shorts = {row["model"]: short(title_of(row), most) for row in rows}
+    alike = {model for model, text in shorts.items() if list(shorts.values()).count(text) > 1}
+    marked = {row["model"] for row in rows if in_reference_pool(row)}
+    titles = {}
+    for model in models_of(rows):
+        title = short(model, most) if model in alike else shorts[model]
+        titles[model] = title + (DAGGER if model in marked else "")
+    return titles
+
+
+def dagger_note(rows: Iterable[Row]) -> str:
+    """Return the line below a figure that explains its daggers; empty if it has none."""
+    pools = ", ".join(sorted({row["benchmark"] for row in rows if in_reference_pool(row)}))
+    note = f"\n{DAGGER.strip()} of the reference pool of {pools}: what it solved was taken out"
+    return note if pools else ""
+
+
+def between_note(rows: Iterable[Row], value: str) -> str:
+    """Return the line below a figure that explains its dashed lines; empty if it has none."""
+    return "\ndashed: from the worst to the best case, too many answers are missing" if any(is_between(row, value) for row in rows) else ""

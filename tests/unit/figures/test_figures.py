@@ -8,13 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, plain_svg, save_figure
-from neuralmedbench.figures.panels import empty_figure, label_places
-from neuralmedbench.figures.rates import describe_axes, keep_both_axes
+from neuralmedbench.figures.drawings import Dot, DotRow, Whisker, draw_paired_dots, empty_figure
+from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures
+from neuralmedbench.figures.rates import axes_words, keep_both_axes
 from neuralmedbench.figures.style import INK, looks, styled
+from neuralmedbench.figures.svg import plain_svg, save_figure
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
@@ -37,8 +37,7 @@ def fill(folder: Path, models: list[str]) -> None:
     seen = {"n_items": 90, "n_patients": 40}
     board = [
         {"benchmark": "deep", "axis": "depth", "model": name, "title": f"{name} & <co>" if place else LONG, "tier": 1 + place // 3, **seen}
-        | {"pass1": 0.9 - 0.04 * place, "pass1_low": 0.1, "pass1_high": 0.95, "pass5": 0.95, "all_right": 0.1}
-        | {"candidates5": "" if place % 2 else 0.8}
+        | {"pass1": 0.9 - 0.04 * place, "pass1_low": 0.1, "pass1_high": 0.95}
         for place, name in enumerate(models)
     ]
     board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
@@ -50,47 +49,15 @@ def fill(folder: Path, models: list[str]) -> None:
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
     measures = [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items,
                  "n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices]  # fmt: skip
-    measures += [{**full, "model": row["model"], "slice": "ranked_differential", "value_of_slice": "true", "measure": name,
-                  "value": row.get(name, ""), **seen} for row in board for name in ("pass1", "pass5", "candidates5", "all_right")]  # fmt: skip
-    pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
-    row = {"topic": "pairs", "family": "first screen", "benchmark": "deep", "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
-    contrasts += [{**row, "model": second, "other": first, "answer": "worse" if first == models[0] else "inconclusive"}
-                  for first, second in pairs]  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
-    left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
-    measures += [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
-                 "value": share, "low": share - 0.1, "high": share + 0.2}
-                for name in models for place, (step, share) in enumerate(left.items(), start=1)]  # fmt: skip
-    told = {"full": 0.4, "findings_disclosed": 0.7, "findings_of_another": 0.35, "findings_only": 0.2}
-    for place, name in enumerate(models):
-        row = {"topic": "decomposition", "benchmark": "deep", "model": name, **seen}
-        measures += [row | {"measure": "pass1_patients", "arm": arm, "value": value} for arm, value in told.items()]
-        if place != 1:
-            measures.append(row | {"measure": "share", "arm": "findings_disclosed", "value": 0.5, "low": 0.2, "high": 0.8})
-    for name, operator, level in product(models, ("rician_noise", "blur"), range(3)):
-        row = {"topic": "degradation", "benchmark": "deep", "model": name, "measure": "pass1_patients", "slice": operator} | seen
-        measures.append({**row, "value_of_slice": level, "value": 0.8 - 0.2 * level, "low": 0.1, "high": 0.9})
-        if level:
-            contrasts.append({**row, "value_of_slice": level, "difference": -0.2 * level, "low": -0.5, "high": 0.1})
-    for name, arm, measure, turn in product(models, ("full", "evidence-random"), ("mass", "brier"), range(1, 5)):
-        row = {"topic": "workup", "benchmark": "deep", "model": name, "arm": arm, "measure": measure, "slice": "turn", **seen}
-        measures.append({**row, "value_of_slice": turn, "value": 0.1 + 0.1 * turn, "low": 0.1, "high": 0.9})
     for name, source in product(models, ("stated", "agreement", "tokens")):
         row = {"topic": "confidence", "benchmark": "deep", "model": name, "source": source, "low": 0.1, "high": 0.8, "n_answers": 9}
         for number, (measure, step) in product(range(1, 6), (("mean_confidence", 0.18), ("share_right", 0.15))):
             measures.append({**row, "measure": measure, "slice": "bin", "value_of_slice": number, "value": step * number})
-        for number in range(1, 21):
-            ends = {"low": "", "high": ""} if number < 20 else {}
-            place = {"slice": "coverage", "value_of_slice": number / 20, "value": 0.5}
-            measures.append({**row, "measure": "share_right", **place, **ends})
     for name, source, one in product(models, ("judge", "simulated round r1"), classes):
         row = {"topic": "errors", "benchmark": "deep", "model": name, "source": source, "slice": "class", "value_of_slice": one, **seen}
         shares = {"per_response": (0.2, 60), "per_wrong": (0.4, 30), "significant": (0.5, 60)}
         measures += [{**row, "measure": measure, "value": share, "n_answers": n} for measure, (share, n) in shares.items()]
-    for judge, raters in product(("judge", "cosine", "clinician"), ("clinicians", "simulated raters")):
-        row = {"topic": "grader_vs_clinician", "benchmark": "deep", "source": judge, "slice": "response", "value_of_slice": raters}
-        row |= {"n_answers": 60, "low": 0.4, "high": 0.7}
-        measures += [{**row, "measure": name, "value": value} for name, value in (("icc", 0.6), ("pearson", 0.5)) if models]
     write(folder, "measures", measures)
     write(folder, "contrasts", contrasts)
     write(folder, "counts", [])
@@ -229,18 +196,27 @@ def test_no_label_lies_on_another_with_twenty_models(name: str, tables: dict[int
             plt.close(figure)
 
 
-def test_labels_of_twenty_marks_cover_no_mark_and_no_other_label_and_stay_inside() -> None:
-    drawn = np.random.default_rng(4)
-    marks = np.array([40.0, 30.0]) + drawn.random((20, 2)) * (250, 200)
-    sizes = np.stack([drawn.uniform(40, 90, 20), np.full(20, 11.0)], axis=1)
-    inside, held = np.array([[0.0, 0.0], [340.0, 280.0]]), np.array([[[200.0, 0.0], [300.0, 14.0]]])
-    boxes = label_places(marks, sizes, inside, held, np.empty((0, 2)))
-    assert (boxes == label_places(marks, sizes, inside, held, np.empty((0, 2)))).all()
-    assert (boxes[:, 0] >= 0).all()
-    assert (boxes[:, 1] <= inside[1]).all()
-    every = [*boxes, *held]
-    assert not [(a, b) for a in range(21) for b in range(a) if (every[a][0] < every[b][1]).all() and (every[a][1] > every[b][0]).all()]
-    assert not [(a, b) for a in range(20) for b in range(20) if (boxes[a][0] < marks[b]).all() and (boxes[a][1] > marks[b]).all()]
+@pytest.mark.parametrize("number", [1, 20])
+def test_paired_dots_have_a_hollow_and_a_filled_mark_a_row_and_a_line_between_them(number: int, tmp_path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    style, sides = looks(MODELS), (Whisker(0.8, 0.6, 0.9), Whisker(0.3, 0.1, 0.5))
+    rows = [DotRow(name, [Dot(name, style[name], side) for side in sides], name) for name in MODELS[:number]]
+    with styled():
+        figure = draw_paired_dots({"deep": rows}, ("recognised among options", "found alone"), "share of cases")
+        try:
+            assert overlaps(figure) == []
+            assert [text.get_text() for text in figure.legends[0].get_texts()] == ["recognised among options", "found alone"]
+            drawn = [line for line in figure.axes[0].lines if line.get_gid() == f"model:{MODELS[0]}"]
+            marks = [line for line in drawn if line.get_marker() not in ("None", "", None)]
+            assert [(list(mark.get_xdata()), mark.get_markerfacecolor()) for mark in marks] == [
+                ([0.8], "none"),
+                ([0.3], style[MODELS[0]].colour),
+            ]
+            spans = [list(line.get_xdata()) for line in drawn if line not in marks]
+            assert spans == [[0.6, 0.9], [0.1, 0.5], [0.8, 0.3]]
+        finally:
+            plt.close(figure)
 
 
 FORMULA = r"$\wrong$ 5"
@@ -273,23 +249,12 @@ def test_a_title_with_dollar_signs_is_drawn_as_it_is_written(titled: Path) -> No
 
 
 def test_every_figure_names_models_by_title_and_in_one_order(titled: Path) -> None:
-    for name in sorted(set(FIGURES) - {"case_flow", "trust", "leaderboard"}):
+    for name in sorted(set(FIGURES) - {"case_flow", "leaderboard"}):
         shown = texts(titled / f"{name}.svg")
         assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
         # without the numbers that a matrix puts behind a name, and what an axis adds
         order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
-        if name != "glance":  # labels at the points stand where there is room
-            assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
-
-
-def test_the_figure_of_groups_is_as_high_as_the_models_drawn_in_it_need(tmp_path: Path) -> None:
-    height = {}
-    for number in (8, 20):  # of 20 models the best 8 are drawn
-        fill(tmp_path / str(number), MODELS[:number])
-        FIGURES["slices"].save(tmp_path / f"{number}.svg", rows_of(tmp_path / str(number), "slices"))
-        svg = (tmp_path / f"{number}.svg").read_text(encoding="utf-8")
-        height[number] = float(svg.partition('viewBox="0 0 ')[2].split('"')[0].split()[1])
-    assert height[20] < 1.2 * height[8]
+        assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
 
 
 def test_two_labels_on_one_spot_are_found() -> None:
@@ -304,14 +269,6 @@ def test_two_labels_on_one_spot_are_found() -> None:
 
 def texts(path: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-
-
-def test_a_pair_is_row_minus_column_and_what_is_significant_has_a_mark(tables: dict[int, Path], tmp_path: Path) -> None:
-    FIGURES["pairwise"].save(tmp_path / "pairwise.svg", rows_of(tables[3], "pairwise"))
-    shown = texts(tmp_path / "pairwise.svg")
-    assert [shown.count(cell) for cell in ("−30*", "−30", "30")] == [2, 1, 0]
-    assert "2 of 3 paired differences are significant after correction" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
-    assert "m00 ahead of m01 by +30 points (+10 to +50)" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
 
 
 def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[int, Path], tmp_path: Path) -> None:
@@ -330,7 +287,7 @@ def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[in
     shown = texts(tmp_path / "hidden.svg")
     assert shown.count("50") == 3
     assert "direct, n = &lt;10" in shown
-    assert "3 groups, 1 of fewer than 10 patients, 1 not shown" in FIGURES["heatmap"].description(hidden)
+    assert "3 groups, 1 of fewer than 10 patients, 1 without a rate" in FIGURES["heatmap"].description(hidden)
 
 
 def test_right_answers_are_drawn_over_tokens_and_money(tables: dict[int, Path], tmp_path: Path) -> None:
@@ -345,10 +302,9 @@ def test_right_answers_are_drawn_over_tokens_and_money(tables: dict[int, Path], 
     assert FIGURES["cost"].description(unknown) == FIGURES["cost"].empty
 
 
-def test_settings_of_one_model_are_joined_and_listed(tables: dict[int, Path], tmp_path: Path) -> None:
+def test_settings_of_one_model_are_joined(tables: dict[int, Path], tmp_path: Path) -> None:
     apart = rows_of(tables[3], "cost")
     joined = [row | {"shared_id": "openai/m"} for row in apart]
-    assert re.search(r" openai/m: \S+ \(10 tokens out, 30 %\), \S+ \(30 tokens out, 32 %\)", FIGURES["cost"].description(joined))
     paths = []
     for name, rows in (("apart", apart), ("joined", joined)):
         FIGURES["cost"].save(tmp_path / f"{name}.svg", rows)
@@ -357,10 +313,10 @@ def test_settings_of_one_model_are_joined_and_listed(tables: dict[int, Path], tm
 
 
 def test_simulated_raters_are_named_in_titles_and_words(tables: dict[int, Path], tmp_path: Path) -> None:
-    for name, title in (("errors", "deep: labelled by simulated raters"), ("trust", "deep: simulated raters, no clinicians")):
-        FIGURES[name].save(tmp_path / f"{name}.svg", rows_of(tables[3], name))
-        assert texts(tmp_path / f"{name}.svg").count(title) == 1
-        assert title in FIGURES[name].description(rows_of(tables[3], name))
+    title, rows = "deep: labelled by simulated raters", rows_of(tables[3], "errors")
+    FIGURES["errors"].save(tmp_path / "errors.svg", rows)
+    assert texts(tmp_path / "errors.svg").count(title) == 1
+    assert title in FIGURES["errors"].description(rows)
 
 
 def test_a_model_keeps_its_colour_and_shape_whoever_is_in_the_table() -> None:
@@ -389,7 +345,7 @@ def test_coordinates_are_hundredths_of_a_pixel_and_numbers_in_words_stay_as_they
 
 
 def test_what_is_drawn_for_a_model_carries_its_name(drawn: dict[int, Path]) -> None:
-    for name in ("leaderboard", "glance", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
+    for name in ("leaderboard", "glance", "arms", "errors", "reliability", "heatmap"):
         text = (drawn[3] / f"{name}.svg").read_text(encoding="utf-8")
         assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
             name
@@ -404,7 +360,7 @@ def test_breadth_and_depth_are_drawn_by_the_number_that_ranks() -> None:
 
     rows = keep_both_axes([row("breadth", "0.31", "0.4"), row("depth", "0.68", "0.69"), row("depth", "", "0.69") | {"model": "beta"}])
     assert [(one["model"], one["axis"]) for one in rows] == [("alpha", "breadth"), ("alpha", "depth")]
-    words = describe_axes(rows)
+    words = axes_words("", rows)
     assert "31 %" in words
     assert "68 %" in words
     assert "69 %" not in words

@@ -43,7 +43,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Make an internal page of few patients, or of 12 with groups of few."""
     root = tmp_path_factory.mktemp("few")
     write_study(root, models=("alpha", "beta"), patients=request.param)
-    return request.param, root, build(root, ("alpha", "beta"), figures=("heatmap", "slices"))
+    return request.param, root, build(root, ("alpha", "beta"), figures=("heatmap", "reliability"))
 
 
 def test_every_table_of_rates_has_the_mark() -> None:
@@ -96,15 +96,15 @@ def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: t
 
 def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[int, Path, str]) -> None:
     _, root, text = made
-    heatmap, described = ((root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("heatmap", "slices"))
+    heatmap, described = ((root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("heatmap", "reliability"))
     assert "groups of fewer than 5 stand in the table" in heatmap
     assert re.search(r"Grey: \d+ of \d+ values, of fewer than 5 patients\.", described)
-    assert "Grey: of fewer than 5 patients." in blocks_of(text)["groups"]
+    assert "Grey: of fewer than 5 patients." in blocks_of(text)["confidence"]
 
 
 def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=12, kind="phantom")
-    text = build(tmp_path, ("alpha",), "--profile", "public", figures=("slices",))
+    text = build(tmp_path, ("alpha",), "--profile", "public", figures=("reliability",))
     hidden = 0
     for table in MARKED:
         for row in rows_of(tmp_path, table):
@@ -114,7 +114,7 @@ def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> No
     assert hidden > 20
     assert 'class="few"' not in text
     assert "Numbers about fewer than 5 patients are not shown." in text
-    assert "Grey" not in (tmp_path / "results" / "figures" / "slices.svg").read_text(encoding="utf-8")
+    assert "Grey" not in (tmp_path / "results" / "figures" / "reliability.svg").read_text(encoding="utf-8")
 
 
 def test_a_public_page_of_four_phantoms_has_no_rate_and_says_why(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
     root = tmp_path_factory.mktemp("capped")
     write_study(root, models=MODELS, patients=6)
     assert lose(root, lambda row: row.case_id not in ("case00", "case01")) == 40
-    return root, blocks_of(build(root, MODELS, figures=("leaderboard", "heatmap", "slices")))
+    return root, blocks_of(build(root, MODELS, figures=("leaderboard", "heatmap")))
 
 
 def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, dict[str, str]]) -> None:
@@ -174,11 +174,9 @@ def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path,
     assert '<small class="warned">depth: 67 % missing</small>' in glance
     assert '<span class="between">' in blocks["groups"]
     assert "stroke-dasharray" in blocks["leaderboard"]
-    figures = {
-        name: (root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("leaderboard", "heatmap", "slices")
-    }
+    figures = {name: (root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("leaderboard", "heatmap")}
     assert "from the worst to the best case" in figures["leaderboard"]
-    assert "from the worst to the best case" in figures["slices"]
+    assert "from the worst to the best case" in figures["heatmap"]
     assert between(board).replace(" to ", "–").removesuffix(" %") in figures["heatmap"]
 
 

@@ -30,7 +30,7 @@ from neuralmedbench.records.scores import Rating
 
 ROOT = Path(__file__).parents[3]
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
-FIGURES = ("leaderboard", "decomposition", "glance", "arms", "passk", "slices", "pairwise", "heatmap")
+FIGURES = ("leaderboard", "glance", "arms", "heatmap")
 NAMED = {name: columns for name, columns in COLUMNS.items() if "model" in columns}
 
 
