@@ -15,7 +15,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.cli.main import GROUPS
-from neuralmedbench.config.code_hash import import_statements
+from neuralmedbench.config.code_hash import import_statements, reached_files
 
 LIBRARY = ROOT / "scripts" / "neuralmedbench"
 COMMANDS = sorted((ROOT / "scripts").glob("*.py"))
@@ -266,6 +266,12 @@ def test_every_page_extends_the_one_frame_and_nothing_else_has_a_content_policy(
     assert not [
         path for path in LIBRARY.rglob("*.py") if any("default-src" in text for text in strings_in(path)) and path.parent != frame.parent
     ]
+
+
+def test_a_change_of_the_frame_of_pages_reruns_only_the_rules_that_write_pages() -> None:
+    frame = LIBRARY / "files" / "pages" / "frame.html.j2"
+    writers = {rule for rule in WORKING_RULES if frame in reached_files(ROOT / "scripts", rule)}
+    assert writers == {"build_report", "build_review", "find_answer_leaks", "simulate_ratings"}
 
 
 def _with(pattern: str, folder: Path) -> set[str]:

@@ -242,7 +242,7 @@ def _headers(stage: CaseStage) -> dict[str, list[str]]:
                 series_of.setdefault((action, name), []).append(series.series_id)
     lines: dict[str, list[str]] = {action: [] for action in ACTIONS}
     for (action, name), where in sorted(series_of.items()):
-        lines[action].append(name if where == read else f"{name} ({', '.join(where)})")
+        lines.setdefault(action, []).append(name if where == read else f"{name} ({', '.join(where)})")
     return {action: names for action, names in lines.items() if names}
 
 

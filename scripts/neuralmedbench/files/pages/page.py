@@ -88,5 +88,6 @@ def _policy(style: str, script: str) -> str:
 
 def _visible_value(value: object) -> object:
     """Make invisible characters of a value visible; markup made by a template stays as it is."""
-    is_text = isinstance(value, str) and not hasattr(value, "__html__")
-    return visible(value) if is_text else value  # type: ignore[arg-type]
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return visible(value)
+    return value
