@@ -13,14 +13,16 @@ from fixtures.rating import form, write_rated_study
 from fixtures.report import build
 from fixtures.tables import DEPTH, write_study
 from neuralmedbench.config.workflow import read_run
-from neuralmedbench.deid.review.sheet import marked, texts_section
+from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
 from neuralmedbench.recording.reader_answers import rated_answers
+from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score, response_key
+from neuralmedbench.runtime.atomic_write import write_text
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
@@ -122,13 +124,11 @@ def test_a_rater_reads_an_answer_in_its_own_direction(tmp_path: Path) -> None:
 
 
 def test_a_note_reads_in_its_own_direction_on_a_review_sheet(tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
-    (tmp_path / "note.txt").write_text(f"{MIXED}\n[NAME] {ENGLISH}\n", encoding="utf-8")
-    stage = SimpleNamespace(case=SimpleNamespace(notes=("note.txt",), record="", checks={}), folder=tmp_path)
-    sheet = tmp_path / "sheet.html"
-    sheet.write_text(f"<!doctype html><meta charset=utf-8>{texts_section(stage)}", encoding="utf-8")  # type: ignore[arg-type]
-    assert marked("[NAME]") in sheet.read_text(encoding="utf-8")
+    write_text(tmp_path / "note.txt", f"{MIXED}\n[NAME] {ENGLISH}\n")
+    case = CaseRecord(benchmark="mine", case_id="c1", patient_id="p1", stage="deidentify", notes=("note.txt",))
+    stage, sheet = CaseStage(case, tmp_path), tmp_path / "sheets" / "sub-c1.html"
+    write_text(sheet, case_sheet(CaseStages(stage, stage, stage), ("", ""), sheet))
+    assert "<mark>[NAME]</mark>" in sheet.read_text(encoding="utf-8")
     with browser(tmp_path) as page:
         page.open(sheet)
         assert "right" in looks(page, "pre")[0]["edges"]

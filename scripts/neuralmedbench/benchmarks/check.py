@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from functools import partial
 from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import check_known
 from neuralmedbench.benchmarks.question_items import read_questions
+from neuralmedbench.benchmarks.templates import TEMPLATES
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
@@ -19,13 +20,14 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import case_table, read_audit, read_case_table
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
-from neuralmedbench.files.pages import page, picture_figure, table, warning
-from neuralmedbench.files.raw_folder import read_raw_index
+from neuralmedbench.files.pages.page import render_page
+from neuralmedbench.files.pages.pictures import PagePicture, reduced_picture
+from neuralmedbench.files.raw_folder import RawIndex, read_raw_index
 from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.model_marks import marks_in
 from neuralmedbench.records.questions import ANSWERS
-from neuralmedbench.records.requests import Request, RequestTurn, long_prompt_line
+from neuralmedbench.records.requests import Request, RequestImage, long_prompt_line
 from neuralmedbench.records.value_rules import problem_of_values
 
 SHOWN = 8
@@ -70,12 +72,15 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path) -> CheckRep
     found = CheckReport(benchmark)
     found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
     if config.has_cases:
-        table = case_table(config_folder, benchmark)
+        table, private = case_table(config_folder, benchmark), data / "raw" / benchmark
         _check_cases(found, config, table)
-        _check_notes(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
-        _check_uids(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
+        cases = [row.case_id for row in read_case_table(table) if not row.exclude]
+        # a clone has no private index
+        indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
+        _check_notes(found, indexes, private)
+        _check_uids(found, indexes, cases)
         if config.kind is Kind.PICTURES:
-            _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
+            _check_listed_pictures(found, indexes, cases)
     if config.questions:
         _check_values(found, Path(config.questions))
     _check_audit(found, data / "deidentified" / benchmark / "audit.json")
@@ -138,31 +143,28 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path) -> No
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
 
 
-def _check_uids(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Warn of cases that are held back, or whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
-    indexes = {case: read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()}
-    for case, index in indexes.items():
+def _check_uids(found: CheckReport, indexes: Sequence[RawIndex], cases: Sequence[str]) -> None:
+    """Warn of cases that are held back, or whose files have UIDs of another patient's."""
+    for index in indexes:
         if index.held_back:
-            found.warnings.append(f"{case}: it is held back: {index.held_back}")
+            found.warnings.append(f"{index.case_id}: it is held back: {index.held_back}")
         if shared := [other for other in index.same_uids if other in cases]:
-            found.warnings.append(f"{case}: its files have the same UIDs as those of another patient ({_some(shared)}); both are used")
+            found.warnings.append(
+                f"{index.case_id}: its files have the same UIDs as those of another patient ({_some(shared)}); both are used"
+            )
 
 
-def _check_notes(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Warn of cases with long notes before their prompts are made, if the private index exists (a clone has none)."""
-    indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
-    paths = [[private / index.case_id / note.path for note in index.notes] for index in indexes]
-    marked = [
-        case
-        for case, held in zip(indexes, paths, strict=True)
-        if any(path.exists() and marks_in(path.read_text(encoding="utf-8", errors="replace")) for path in held)
-    ]
+def _check_notes(found: CheckReport, indexes: Sequence[RawIndex], private: Path) -> None:
+    """Warn of cases with long notes before their prompts are made."""
+    notes = {index.case_id: [private / index.case_id / note.path for note in index.notes] for index in indexes}
+    here = {case: [path for path in paths if path.exists()] for case, paths in notes.items()}
+    marked = [case for case, paths in here.items() if any(marks_in(path.read_text(encoding="utf-8", errors="replace")) for path in paths)]
     if marked:
         found.warnings.append(
             f"the notes of {len(marked)} cases hold marks by which models know a picture's place or a turn (`<image>`, `<|im_end|>`); they are sent"
-            f" as words: {_some([index.case_id for index in marked])}"
+            f" as words: {_some(marked)}"
         )
-    if line := long_prompt_line([sum(path.stat().st_size for path in notes if path.exists()) for notes in paths], "cases' notes"):
+    if line := long_prompt_line([sum(path.stat().st_size for path in paths) for paths in here.values()], "cases' notes"):
         found.warnings.append(line)
 
 
@@ -175,9 +177,8 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:SHOWN])}{more}"
 
 
-def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Count sequences, planes, notes and records in `files.csv`, if the private index exists (a clone has none)."""
-    indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
+def _check_listed_pictures(found: CheckReport, indexes: Sequence[RawIndex], cases: Sequence[str]) -> None:
+    """Count sequences, planes, notes and records in `files.csv`."""
     pictures = [picture for index in indexes for picture in index.pictures]
     known = [sum(bool(getattr(picture, column)) for picture in pictures) for column in ("sequence", "plane")]
     found.rows.append(("pictures listed", f"{len(pictures)}; with a sequence {known[0]}, with a plane {known[1]}"))
@@ -254,31 +255,19 @@ def check_page(found: CheckReport, root: Path) -> str:
     Returns
     -------
     str
-        HTML without scripts, all text escaped.
+        An HTML file without scripts.
     """
-    warnings = "".join(warning(text) for text in found.warnings) or "<p>Nothing is missing.</p>"
-    prompts = "".join(_request(request, root) for request in found.requests)
-    intro = (
-        "<p>One request per runner, family, arm and strategy, as it would be sent to a model. Pictures are reduced here and follow their"
-        " text in the order shown.</p>"
-    )
-    return page(f"Benchmark {found.benchmark}", [table(found.rows), warnings, f"<h2>Prompts</h2>{intro}{prompts}" if prompts else ""])
+    values = {
+        "title": f"Benchmark {found.benchmark}",
+        "report": found,
+        "shown": PICTURES,
+        "pictures": partial(_reduced, root),
+    }
+    return render_page(TEMPLATES / "check.html.j2", values)
 
 
-def _request(request: Request, root: Path) -> str:
-    head = f"<h2>{escape(f'{request.runner}, arm {request.arm}, strategy {request.strategy}')}</h2><p>{escape(request.item_id)}</p>"
-    turns = "".join(_turn(turn, root) for turn in request.turns)
-    schema = f"<h3>Answer schema</h3><pre>{escape(request.answer_schema)}</pre>" if request.answer_schema else ""
-    return f"{head}<h3>System</h3><pre dir='auto'>{escape(request.system)}</pre>{turns}{schema}"
-
-
-def _turn(turn: RequestTurn, root: Path) -> str:
-    figures = "".join(
-        picture_figure(root / image.path, image.label)
-        if (root / image.path).exists()
-        else warning(f"{image.label}: the picture is not there")
-        for image in turn.images[:PICTURES]
-    )
-    more = f"<p>and {len(turn.images) - PICTURES} more pictures</p>" if len(turn.images) > PICTURES else ""
-    after = f"<pre dir='auto'>{escape(turn.after)}</pre>" if turn.after else ""
-    return f"<h3>User</h3><pre dir='auto'>{escape(turn.text)}</pre>{figures}{more}{after}"
+def _reduced(root: Path, images: Sequence[RequestImage]) -> Iterator[PagePicture]:
+    """Yield pictures of a request as thumbnails, without pixels where the file is absent."""
+    for image in images:
+        path = root / image.path
+        yield reduced_picture(path, image.label) if path.exists() else PagePicture(caption=image.label)

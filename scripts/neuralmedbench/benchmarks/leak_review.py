@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 
 from neuralmedbench.benchmarks.answer_leaks import by_item, sent_texts_of, term_spans, terms_of
+from neuralmedbench.benchmarks.templates import TEMPLATES
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.json_files import read_json_record, write_json_record
-from neuralmedbench.files.pages import page, table
+from neuralmedbench.files.pages.page import render_page
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
@@ -48,50 +48,38 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], r
     Returns
     -------
     str
-        HTML without scripts, all text escaped.
+        An HTML file without scripts.
     """
     found: dict[str, list[AnswerLeak]] = {}
     for leak in leaks.leaks:
         found.setdefault(leak.item_id, []).append(leak)
     answers, sent = {row.item_id: row for row in gold}, by_item(requests)
-    counted = [(severity, str(sum(leak.severity == severity for leak in leaks.leaks)), MEANING[severity]) for severity in SEVERITIES]
-    body = "".join(
-        _section(item, answers[item.item_id], found[item.item_id], sent.get(item.item_id, ()), vocabulary)
-        for item in sorted(items, key=lambda item: item.item_id)
-        if item.item_id in found
-    )
-    intro = (
-        f"<p>{leaks.leaking} of {leaks.items} items with an answer name it, or another value that is scored, in what a"
-        f" model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
-        " add the heading above them to <code>deidentification: cut_sections</code>; what may stay is accepted with a reason"
-        " (<code>nmb benchmark accept-leaks</code>). A term that the text denies is listed too. This page shows"
-        " answers: keep it from whoever rates or is tested.</p>"
-    )
-    return page(f"Answers in the texts: {leaks.benchmark}", [intro, table(counted), body or "<p>Nothing was found.</p>"])
+    leaking = [item for item in sorted(items, key=lambda item: item.item_id) if item.item_id in found]
+    values = {
+        "title": f"Answers in the texts: {leaks.benchmark}",
+        "leaks": leaks,
+        "counts": [(name, sum(leak.severity == name for leak in leaks.leaks), MEANING[name]) for name in SEVERITIES],
+        "items": {
+            item.item_id: _quotes(item, answers[item.item_id], found[item.item_id], sent.get(item.item_id, ()), vocabulary)
+            for item in leaking
+        },
+    }
+    return render_page(TEMPLATES / "leaks.html.j2", values)
 
 
-def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequence[Request], vocabulary: Vocabulary) -> str:
-    places, shown = sent_texts_of(item, requests), []
-    terms = terms_of(item, gold, vocabulary)
+def _quotes(
+    item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequence[Request], vocabulary: Vocabulary
+) -> Iterator[tuple[AnswerLeak, list[tuple[str, str, str]]]]:
+    """Yield each leak with every occurrence of its term: the words before it, itself, and those after it."""
+    places, terms = sent_texts_of(item, requests), terms_of(item, gold, vocabulary)
     for leak in leaks:
         text = places[leak.where].text if leak.where in places else ""
-        # every occurrence of the term, in its context
-        quotes = "".join(
-            _quote(text, start, end)
+        quotes = [
+            (text[max(0, start - AROUND) : start], text[start:end], text[end : end + AROUND])
             for start, end, term in term_spans(text, terms)
             if (term.text, term.severity) == (leak.term, leak.severity)
-        )
-        arms = escape(", ".join(leak.arms))
-        accepted = f"; accepted: {escape(leak.accepted)}" if leak.accepted else ""
-        shown.append(
-            f'<div class="{leak.severity}"><p><strong>{escape(leak.term)}</strong> ({leak.severity}), {leak.count} in {escape(leak.where)}; arms: {arms}{accepted}</p>{quotes}</div>'
-        )
-    return f"<section><h2>{escape(item.item_id)}</h2>{''.join(shown)}</section>"
-
-
-def _quote(text: str, start: int, end: int) -> str:
-    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    return f"<blockquote dir='auto'>{escape(before)}<mark>{escape(text[start:end])}</mark>{escape(after)}</blockquote>"
+        ]
+        yield leak, quotes
 
 
 def read_accepted(path: Path, benchmark: str) -> AcceptedLeaks:

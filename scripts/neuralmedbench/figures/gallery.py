@@ -118,6 +118,14 @@ FIGURES = {
         rates.draw_arms,
         rates.arm_words,
     ),
+    "title": Figure(
+        "title",
+        "Recognised or found",
+        "No model was asked the same cases as a choice and openly.",
+        rates.keep_title,
+        rates.draw_title,
+        rates.title_words,
+    ),
     "reliability": Figure(
         "confidence",
         "Confidence and truth",

@@ -10,6 +10,7 @@ from neuralmedbench.figures.drawings import (
     DotRow,
     Whisker,
     draw_dots,
+    draw_paired_dots,
     draw_scatter,
     legend_of_models,
     subplots,
@@ -34,10 +35,11 @@ from neuralmedbench.figures.table import (
     whisker_of,
     with_rate,
 )
-from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING
+from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING, by_measure
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 DIFFERENCE = ("difference", "low", "high")
+VALUE = ("value", "low", "high")
 
 
 def keep_leaderboard(rows: list[Row]) -> list[Row]:
@@ -120,6 +122,38 @@ def arm_words(benchmark: str, rows: list[Row]) -> str:
         f" {counted(models, 'model')}; the largest change is {difference_words(row)}"
         f" ({title_of(row)}, {spaced(row['arm'])}); {sample_size(row)}."
     )
+
+
+RECOGNISED, FOUND = "recognised", "found"
+
+
+def keep_title(rows: list[Row]) -> list[Row]:
+    """Keep what each model recognises and what it finds alone, where both are known."""
+    sides = [row for row in having(rows, "value") if row["measure"] in (RECOGNISED, FOUND)]
+    both = {place for place, by in by_measure(sides).items() if len(by) == 2}
+    return [row for row in sides if (row["benchmark"], row["model"]) in both]
+
+
+def draw_title(rows: list[Row]) -> Any:
+    """Draw the two shares of each model, joined."""
+    style, panels = looks_of(rows), {}
+    for benchmark, part in groups(rows, "benchmark").items():
+        panels[benchmark] = [_both_sides(model, sides, style) for model, sides in groups(part, "model").items()]
+    label = "share of the cases whose diagnosis is recognised, and found"
+    return draw_paired_dots(panels, ("recognised among five", "found alone"), label + dagger_note(rows))
+
+
+def _both_sides(model: str, rows: list[Row], style: dict[str, Look]) -> DotRow:
+    sides = {row["measure"]: row for row in rows}
+    marks = [Dot(model, style[model].of(sides[name]), whisker_of(sides[name], VALUE)) for name in (RECOGNISED, FOUND)]
+    return DotRow(title_of(rows[0]), marks)
+
+
+def title_words(benchmark: str, rows: list[Row]) -> str:
+    """Describe the two shares of the first model of a benchmark."""
+    sides = {row["measure"]: row for row in rows if row["model"] == rows[0]["model"]}
+    recognised, alone = (percent(sides[name]["value"]) for name in (RECOGNISED, FOUND))
+    return f"{benchmark}: {title_of(rows[0])} recognises {recognised} and finds {alone} alone; {sample_size(rows[0])}."
 
 
 def keep_both_axes(rows: list[Row]) -> list[Row]:

@@ -17,7 +17,8 @@ json_files: place_of_fault, read_json, read_json_record, read_lines, record_adap
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
 nifti: LPS_TO_RAS, MAX_TURN_DEG, MAX_VOXELS, NIFTI_2, SAME_SIZE, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
-pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
+pages.page: page_templates, render_page
+pages.pictures: PagePicture, THUMBNAIL_PX, picture_of, reduced_picture
 plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, shows_nothing, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_folder: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index

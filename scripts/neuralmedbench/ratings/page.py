@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest, sha256_of_value
-from neuralmedbench.files.pages import page
+from neuralmedbench.files.pages.page import page_templates, render_page
 from neuralmedbench.files.texts import visible
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.requests import RequestTurn
 
 HERE = Path(__file__).parent
-
-HELP = "<!-- help -->"
-"""Placeholder in `page.html` for the instructions of a form."""
 
 Json = dict[str, Any]
 RATING_TITLE = "Rating of answers"
@@ -69,22 +65,18 @@ def packet_page(data: Json, title: str = RATING_TITLE) -> str:
 
 
 def form_page(title: str, data: Json, form: Path) -> str:
-    """Render the page of a packet from its data, the shared files, and the files of its form (`.html`, `.css`, `.js`), which follow them.
+    """Render the page of a packet from its data, the shared files, and the files of its form (`.html.j2`, `.css`, `.js`), which follow them.
 
     A browser never reads texts of the data as HTML; the script shows them as text.
     """
-    # escaped, so that nothing in the data can end the script element
-    block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    style, script = (f"{_text(HERE / f'page{ending}')}\n{_text(form.with_suffix(ending))}" for ending in (".css", ".js"))
-    body = [
-        f"{_text(HERE / 'page.html').replace(HELP, _text(form.with_suffix('.html')))}\n",
-        f'<script type="application/json" id="packet">{block}</script>\n',
-    ]
-    return page(title, body, style=style, script=script)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").strip()
+    styles, scripts = ([HERE / f"page{ending}", form.with_suffix(ending)] for ending in (".css", ".js"))
+    return render_page(
+        form.with_suffix(".html.j2"),
+        {"title": title, "data": data},
+        styles=styles,
+        scripts=scripts,
+        environment=page_templates(form.parent, HERE),
+    )
 
 
 def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:

@@ -117,6 +117,7 @@ BLOCKS = _with_all_tables(
         name="Recognised or found",
         group=RESULTS,
         parts={"title": "title"},
+        figures=("title",),
         config=(BENCHMARK, "arms"),
     ),
     Block(

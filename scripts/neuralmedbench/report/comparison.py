@@ -16,12 +16,14 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.style import looks
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.pages.page import render_page
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.results import CLUSTER_MARKS
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import pack_bytes
-from neuralmedbench.report.page import inlined, policy, shape_of, templates
+from neuralmedbench.report.elements import TEMPLATES
+from neuralmedbench.report.page import STYLE, shape_of, templates
 from neuralmedbench.report.source import with_marks
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.stored_runs import read_sides
@@ -158,7 +160,8 @@ def write_comparison(
         "despite": sorted(despite),
         "unpaired": list(_unpaired((a.name, b.name), stored, named)),
     }
-    write_text(page, _render(context, folder))
+    scripts = [TEMPLATES / name for name in SCRIPTS]
+    write_text(page, render_page(TEMPLATES / "comparison.html.j2", context, styles=[STYLE], scripts=scripts, environment=templates({})))
     return page, answer
 
 
@@ -242,6 +245,8 @@ def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunCompar
     differences = with_marks(read_table(folder / "differences.csv"), DIFFERENCES)
     models = sorted({row[name] for row in differences for name in ("model", "model_b")})
     return {
+        "title": f"{runs[0].name} and {runs[1].name}: Neural-MedBench",
+        "here": folder.name,
         "runs": runs,
         "report_links": list(zip((Path(path).as_posix() for path in reports), runs, strict=True)),
         "differences": differences,
@@ -256,9 +261,3 @@ def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunCompar
         "words": WORDS,
         "of": lambda number, noun: counted(int(number), noun),
     }
-
-
-def _render(context: Json, folder: Path) -> str:
-    style, script = inlined("page.css"), "\n".join(inlined(name) for name in SCRIPTS)
-    page = templates({}).get_template("comparison.html.j2")
-    return page.render(context, style=style, script=script, policy=policy(style, script), here=folder.name)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from pathlib import Path
+from typing import Any
 
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.pages import page, table, warning
+from neuralmedbench.files.pages.page import render_page
 from neuralmedbench.records.words import counted, p_value, percent, points, points_span
+from neuralmedbench.report.elements import TEMPLATES
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.gate.looks import LookRecord, UpdateLook, level_after, look_record
 from neuralmedbench.tables.gate.verdict import (
@@ -48,19 +49,6 @@ MEANINGS = {
     REJECT: "a stated margin was shown to be exceeded for patients of these sites",
     BLOCKED: "the two revisions cannot be compared yet",
 }
-STYLE = (
-    ".sign td{border-bottom:1px solid var(--line);height:2.2rem;min-width:14rem;vertical-align:bottom}"
-    "@media print{body{font-size:10px;margin:0;max-width:none}h1{font-size:15px;margin:0}h2{font-size:12px;margin-top:.5rem;padding-top:.3rem}"
-    "p{margin:.25rem 0}.sign td{height:1.7rem}}"
-)
-THESE_SITES = (
-    "The verdict is about patients of the sites whose cases the benchmark has. The records name no site, so the test takes patients as"
-    " drawn one by one: harm that differs between sites is not in its error, and at another site a margin may not hold."
-)
-NOT_CLEARANCE = (
-    "This page says whether margins that a site wrote down were kept by answers to a benchmark. It is a research instrument: no clearance for use"
-    " with patients, and no recommendation."
-)
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ def write_gate(study: Study, model: str, record: Path, results: Path, today: dat
         look, paid, alarms = _look(study, pair, kept)
         looks = list(kept.looks)
     path = pages / f"{look.number}.html"
-    write_text(path, _page(study, pair, look, alarms, looks))
+    write_text(path, _page(study, pair, look.outcome, looks, **_look_values(study, pair, look, alarms)))
     write_json(path.with_suffix(".json"), asdict(look) | {"digest": look.digest})
     lines = [f"{model} revision {look.revision} against {look.reference} on {pair.benchmark}: {look.outcome} ({MEANINGS[look.outcome]})"]
     lines += [f"  {reason}" for reason in (*look.reasons, *pair.last_days)]
@@ -190,145 +178,80 @@ def _left(study: Study, looks: Sequence[UpdateLook]) -> str:
 
 def _blocked(study: Study, pair: UpdatePair, blocked: list[str], looks: Sequence[UpdateLook], pages: Path) -> GateResult:
     path = pages / f"{BLOCKED}.html"
-    body = [*_banner(study, pair), f"<p>{escape(NOT_CLEARANCE)}</p>", warning(f"No verdict: {MEANINGS[BLOCKED]}. No look was counted.")]
-    body += [f"<p>{escape(line)}</p>" for line in blocked]
-    body += _timeline(study, looks)
-    write_text(path, page(_title(study, pair, BLOCKED), body, style=STYLE))
+    write_text(path, _page(study, pair, BLOCKED, looks, look=None, reasons=blocked))
     head = f"{pair.model} revision {pair.revision} against {pair.reference} on {pair.benchmark}: {BLOCKED} ({MEANINGS[BLOCKED]})"
     return GateResult(BLOCKED, False, [head, *(f"  {line}" for line in blocked)], path)
 
 
-def _title(study: Study, pair: UpdatePair, outcome: str) -> str:
-    title = study.models[pair.model].title
-    return f"{title}, revision {pair.revision} against {pair.reference}: {outcome}"
+def _page(study: Study, pair: UpdatePair, outcome: str, looks: Sequence[UpdateLook], **values: Any) -> str:
+    """Render the page of a verdict, or of a comparison that is blocked and has no look."""
+    benchmark = study.benchmarks[pair.benchmark].config
+    shared = {
+        "title": f"{study.models[pair.model].title}, revision {pair.revision} against {pair.reference}: {outcome}",
+        "phantoms": [benchmark.title] if benchmark.subjects == "phantom" else [],
+        "outcome": outcome,
+        "meaning": MEANINGS[outcome],
+        "looks": [_look_row(study, look) for look in looks],
+    }
+    return render_page(TEMPLATES / "gate.html.j2", shared | values)
 
 
-def _banner(study: Study, pair: UpdatePair) -> list[str]:
-    benchmark = study.benchmarks[pair.benchmark]
-    if benchmark.config.subjects == "phantom":
-        return [warning(f"{benchmark.config.title}: generated heads and invented histories. No number here is about patients.")]
-    return []
-
-
-def _page(study: Study, pair: UpdatePair, look: UpdateLook, alarms: Sequence[Alarm], looks: Sequence[UpdateLook]) -> str:
+def _look_values(study: Study, pair: UpdatePair, look: UpdateLook, alarms: Sequence[Alarm]) -> dict[str, Any]:
+    """Return what the page says of a look: reasons, margins, alarms, and how it was decided."""
     raised = [alarm for alarm in alarms if alarm.raised]
-    body = [*_banner(study, pair), f"<p>{escape(NOT_CLEARANCE)}</p>"]
-    body.append(f"<p><b>{escape(look.outcome.capitalize())}</b>: {escape(MEANINGS[look.outcome])}.</p>")
-    body += [f"<p>{escape(reason)}</p>" for reason in (*look.reasons, *pair.last_days)]
-    body += [warning(f"Alarm. {_alarm_words(alarm, study)}. Cases to look at: {', '.join(alarm.cases)}.") for alarm in raised]
-    body += _margins(study, look.margins, look.level)
-    body += _alarms(study, alarms)
-    body += _timeline(study, looks)
-    body += _how(study, look, pair)
-    body += _sign(look)
-    return page(_title(study, pair, look.outcome), body, style=STYLE)
+    return {
+        "look": look,
+        "stated": pair.stated,
+        "reasons": [*look.reasons, *pair.last_days],
+        "raised": [f"Alarm. {_alarm_words(alarm, study)}. Cases to look at: {', '.join(alarm.cases)}." for alarm in raised],
+        "bounds": percent(1 - look.level, 1),
+        "margins": [_margin_row(study, row) for row in look.margins],
+        "alarms": [_alarm_row(study, alarm) for alarm in alarms],
+        "level": percent(look.level, 2),
+        "error": percent(1 - study.readiness.confidence, 1),
+        "planned": counted(look.planned, "planned look"),
+        "counts_unusable": any(row.kind == "min_coverage" for row in look.margins),
+    }
 
 
-def _margins(study: Study, rows: Sequence[MarginVerdict], level: float) -> Iterator[str]:
-    yield "<h2>Margins</h2>"
-    head = (
-        "Error",
-        "Group",
-        "Margin",
-        "In use",
-        "New",
-        f"Difference, {percent(1 - level, 1)} bounds",
-        "Patients",
-        "p",
-        "Shown to hold",
+def _margin_row(study: Study, row: MarginVerdict) -> tuple[object, ...]:
+    difference = f"{points(row.value)} ({points_span(row.low, row.high)})" if row.value is not None else "not measured"
+    return (
+        f"{KINDS[row.kind]}{', essential' if row.essential else ''}",
+        study.readiness.groups[row.group].title,
+        f"{points(row.margin, plus='')} points",
+        percent(row.old, 1),
+        percent(row.new, 1),
+        difference,
+        row.patients,
+        p_value(row.p_within),
+        "yes" if row.shown else "no, exceeded" if row.exceeded else f"no: {row.note}" if row.note else "no",
     )
-    cells = []
-    for row in rows:
-        span = points_span(row.low, row.high) if row.value is not None else ""
-        shown = "yes" if row.shown else "no, exceeded" if row.exceeded else f"no: {row.note}" if row.note else "no"
-        cells.append(
-            (
-                f"{KINDS[row.kind]}{', essential' if row.essential else ''}",
-                study.readiness.groups[row.group].title,
-                f"{points(row.margin, plus='')} points",
-                percent(row.old, 1),
-                percent(row.new, 1),
-                f"{points(row.value)} ({span})" if row.value is not None else "not measured",
-                str(row.patients),
-                p_value(row.p_within),
-                shown,
-            )
-        )
-    yield table(cells, head)
 
 
-def _alarms(study: Study, alarms: Sequence[Alarm]) -> Iterator[str]:
-    if alarms:
-        yield "<h2>New errors</h2>"
-        head = ("Error", "Group", "Patients with it only now", "Only before", "Allowed", "Alarm", "Cases")
-        rows = [
-            (
-                KINDS[alarm.kind],
-                study.readiness.groups[alarm.group].title,
-                str(alarm.appeared),
-                str(alarm.vanished),
-                str(alarm.limit),
-                "yes" if alarm.raised else "no",
-                ", ".join(alarm.cases),
-            )
-            for alarm in alarms
-        ]
-        yield table(rows, head)
-
-
-def _timeline(study: Study, looks: Sequence[UpdateLook]) -> Iterator[str]:
-    yield "<h2>All looks at these patients</h2>"
-    if not looks:
-        yield "<p>None so far.</p>"
-        return
-    head = (
-        "Look",
-        "Revision",
-        "Against",
-        "Answers of",
-        "Verdict on",
-        "Error of the look",
-        "Outcome",
-        "Alarm",
-        "Differences of essential kinds",
-        "Digest",
+def _alarm_row(study: Study, alarm: Alarm) -> tuple[object, ...]:
+    return (
+        KINDS[alarm.kind],
+        study.readiness.groups[alarm.group].title,
+        alarm.appeared,
+        alarm.vanished,
+        alarm.limit,
+        "yes" if alarm.raised else "no",
+        ", ".join(alarm.cases),
     )
-    rows = [
-        (
-            str(look.number),
-            look.revision,
-            look.reference,
-            look.answered_on or "not known",
-            look.looked_on,
-            percent(look.level, 2),
-            look.outcome,
-            "yes" if look.alarmed else "no",
-            "; ".join(f"{_what(row, study)} {points(row.value)}" for row in look.margins if row.value is not None and row.essential),
-            look.digest[:16],
-        )
-        for look in looks
-    ]
-    yield table(rows, head)
 
 
-def _how(study: Study, look: UpdateLook, pair: UpdatePair) -> Iterator[str]:
-    alpha = 1 - study.readiness.confidence
-    yield "<h2>How it was decided</h2>"
-    yield (
-        f"<p>Margins of {escape(look.stated_on)}, written down {escape(pair.stated)} of the new revision. A patient counts with the mean of all"
-        " answers to all questions; a difference above 0 is worse. A margin holds if the exact one-sided test of paired patients excludes a loss as"
-        f" large as the margin at the error of this look, {escape(percent(look.level, 2))}. An approval needs all of them. A rejection needs one"
-        f" that is exceeded, after Holm’s correction. {escape(counted(look.planned, 'planned look'))} share the error of {escape(percent(alpha, 1))}"
-        "; the error of an approval goes to the next look. An alarm counts patients and is no test.</p>"
+def _look_row(study: Study, look: UpdateLook) -> tuple[object, ...]:
+    essential = [row for row in look.margins if row.essential]
+    return (
+        look.number,
+        look.revision,
+        look.reference,
+        look.answered_on or "not known",
+        look.looked_on,
+        percent(look.level, 2),
+        look.outcome,
+        "yes" if look.alarmed else "no",
+        "; ".join(f"{_what(row, study)} {points(row.value)}" for row in essential if row.value is not None),
+        look.digest[:16],
     )
-    yield f"<p>{escape(THESE_SITES)}</p>"
-    counted_kinds = {row.kind for row in look.margins}
-    if "min_coverage" not in counted_kinds:
-        yield "<p>No margin on unusable answers is stated: a revision that refuses more makes fewer of some errors.</p>"
-
-
-def _sign(look: UpdateLook) -> Iterator[str]:
-    yield "<h2>Decision of the person responsible</h2>"
-    yield '<div class="sign">' + table([(name, "") for name in ("Decision", "Reason", "Name", "Date", "Signature")]) + "</div>"
-    before = f", after {look.previous[:16]}" if look.previous else ", the first"
-    yield f"<p>Look {look.number}, digest <code>{escape(look.digest[:16])}</code>{escape(before)}. The next page repeats this digest.</p>"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import GREY, groups
+from neuralmedbench.files.pages.page import page_templates, render_page
 from neuralmedbench.records.results import ALL_ARMS, FAMILY_TITLES, FEWEST, PATIENT, PRIOR, by_measure, is_simulated
 from neuralmedbench.records.words import (
     DASH,
@@ -48,7 +47,7 @@ from neuralmedbench.report.elements import (
     filled_elements,
     titles_of,
 )
-from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
+from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace
 from neuralmedbench.report.topics import SHOWN_FROM, topic_elements, topic_table
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.form_warnings import FORM_LIMIT
@@ -68,6 +67,8 @@ MOST_LINES = 20
 PACKED = re.compile("<!--packed-->(.*?)<!--/packed-->", flags=re.DOTALL)
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
+TITLE = "Neural-MedBench report"
+STYLE = TEMPLATES / "page.css"
 SCRIPTS = ("page.js", "models.js", "pictures.js", "cases.js", "numbers.js", "reading.js")
 SHAPES = {
     "o": "M6 1.5a4.5 4.5 0 1 0 .01 0z",
@@ -89,8 +90,7 @@ def _grey(form: Callable[..., str], *, counted: bool = False) -> Callable[..., s
         text = form(cell, *args, **named)
         if not isinstance(cell, FewPatientsCell) or text in ("", DASH):
             return text
-        number = Markup(" <i>n\u00a0=\u00a0{}</i>").format(cell.few) if counted and cell.few else ""
-        return Markup('<span class="few">{}{}</span>').format(text, number)
+        return _snippets().few(text, cell.few if counted else "")
 
     return formatted
 
@@ -126,7 +126,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 def render(source: PageSource) -> str:
-    """Render the page as HTML: equal sources give equal text; the content policy allows script and style by their digests only.
+    """Render the page as HTML: equal sources give equal text.
 
     Raises
     ------
@@ -137,9 +137,6 @@ def render(source: PageSource) -> str:
         {"config/checklists": source.checklists, **{f"config/cards/{name}.yaml": forms for name, forms in source.cards.items()}},
         {anchor: elements_of(block, anchor) for block in BLOCKS for anchor in block.anchors},
     )
-    # inlined, because the page may load nothing
-    style = inlined("page.css")
-    script = "\n".join(inlined(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
     grey = {name for name, drawing in source.figures.items() if GREY in drawing and source.profile == "internal"}
     environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
@@ -162,9 +159,9 @@ def render(source: PageSource) -> str:
     later = {anchor: block.name for block in answer_blocks for anchor in block.anchors}
     context["here"] = titles_of(sections.values()) | later
     sections |= _sections(environment, answer_blocks, context)
-    context["folded"] = folded(blocks, source, sections)
-    page = environment.get_template("page.html.j2")
-    return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=policy(style, script))
+    context |= {"title": TITLE, "folded": folded(blocks, source, sections), "menu": menu(blocks), "sections": sections}
+    scripts = [TEMPLATES / name for name in SCRIPTS]
+    return render_page(TEMPLATES / "page.html.j2", context, styles=[STYLE], scripts=scripts, environment=environment)
 
 
 def elements_of(block: Block, anchor: str) -> frozenset[str]:
@@ -194,20 +191,11 @@ def templates(
     `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients; `run` is where the
     page lies; `noun` is what its benchmarks count as one patient.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=visible_value,
-    )
+    environment = page_templates(TEMPLATES)
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
     environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "PARTS": PARTS, "SHOWN_FROM": SHOWN_FROM, "MOST_LINES": MOST_LINES}
     environment.globals["FORM_LIMIT"] = FORM_LIMIT
-    environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
+    environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load((TEMPLATES / "glossary.yaml").read_text(encoding="utf-8"))}
     nouns = plural(2, noun)
     environment.globals |= {"NOUN": noun, "NOUNS": nouns, "COUNTED": "Patients" if noun == PATIENT else f"Independent {nouns}"}
     environment.globals |= {"CASE": case_noun(noun), "CASES": plural(2, case_noun(noun))}
@@ -275,26 +263,20 @@ def incomplete_line(source: PageSource) -> str:
     return f"{requests - answered:,} of {requests:,} responses are incomplete; the last lines of the run say why, and what to do"
 
 
-def policy(style: str, script: str) -> str:
-    """Return the content policy of a page with this style and script: everything else is forbidden, but pictures in the file."""
-
-    def digest(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    # everything is forbidden except the inlined script and style (by digest) and data: images
-    return f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; img-src data:; base-uri 'none'; form-action 'none'"
-
-
 def shape_of(look: Look) -> dict[str, Any]:
     """Return what the macro `mark` draws for a model."""
     return {"colour": "currentColor" if look.hollow else look.colour, "path": SHAPES[look.marker], "hollow": look.hollow}
 
 
-def _packed(html: str) -> Markup:
+def _packed(html: str) -> str:
     """Compress the long tables of a block."""
-    script = '<noscript><p class="empty">This table needs JavaScript; its CSV is named below.</p></noscript>'
-    script += '<script type="application/gzip;base64" class="packed">{}</script>'
-    return Markup(PACKED.sub(lambda found: script.format(pack_bytes(found[1].strip().encode())), html))
+    return Markup(PACKED.sub(lambda match: str(_snippets().packed(pack_bytes(match[1].strip().encode()))), html))
+
+
+@cache
+def _snippets() -> Any:
+    """Return the macros for what filters make."""
+    return page_templates(TEMPLATES).get_template("snippets.html.j2").module
 
 
 def _mask(rows: list[dict[str, str]], column: str, *values: str) -> list[dict[str, str]]:
@@ -307,8 +289,3 @@ def _by_number(rows: list[dict[str, str]], column: str) -> list[dict[str, str]]:
 
 def _without(rows: list[dict[str, str]], column: str, start: str) -> list[dict[str, str]]:
     return [row for row in rows if not row[column].startswith(start)]
-
-
-def inlined(name: str) -> str:
-    """Return a file of the templates, to be inlined: the page may load nothing."""
-    return (TEMPLATES / name).read_text(encoding="utf-8").strip()

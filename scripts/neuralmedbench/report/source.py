@@ -45,12 +45,6 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import CaseBlock, case_blocks, pack_bytes, previews
 from neuralmedbench.tables.words import cluster_of
 
-
-def visible_value(value: object) -> object:
-    """Make invisible characters of a template value visible; markup made by a template is left unchanged."""
-    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
 CSS_PX_PER_UNIT = 1.4
 """Largest size of a figure on the page: CSS pixels per point of the drawing."""
 

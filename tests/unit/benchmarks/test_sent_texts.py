@@ -188,7 +188,7 @@ def test_what_a_person_accepts_stays_listed_with_the_reason_and_counts_when_noth
     both = leaks_of(accepted=accepted("question", before=first))
     assert (both.leaking, both.accepted) == (1, 1)
     gold = [replace(INFARCTION, item_id="b/q1")]
-    assert "accepted: the exam&#x27;s own words" in leak_page(both, [LEAKING], gold, asked([LEAKING]).values(), vocabulary())
+    assert "accepted: the exam&#39;s own words" in leak_page(both, [LEAKING], gold, asked([LEAKING]).values(), vocabulary())
 
 
 def test_a_text_that_changed_since_is_listed_again():

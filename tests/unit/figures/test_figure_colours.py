@@ -14,7 +14,7 @@ from neuralmedbench.figures.style import COLOURS, looks, luminance
 from neuralmedbench.records.taxonomy import TAXONOMY, PaperClass
 
 PAGES = ("#fbfaf8", "#14171b", "#ffffff", "#1a1e23")
-"""Background colours of page and panels, light and dark (page.css)."""
+"""Background colours of page and panels, light and dark (shared.css)."""
 
 SEEN_AS = {
     "all cones": np.eye(3),

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.cli.main import GROUPS
-from neuralmedbench.config.code_hash import import_statements
+from neuralmedbench.config.code_hash import import_statements, reached_files
 
 LIBRARY = ROOT / "scripts" / "neuralmedbench"
 COMMANDS = sorted((ROOT / "scripts").glob("*.py"))
@@ -47,6 +48,21 @@ BARE = r"\.(groupby|merge|pivot|pivot_table|read_csv)\("
 GROUPING = r"\.item_id\]+(\.(append|add|extend)\(| \+=)|setdefault\([^)]*\.item_id"
 GROUPED = {"tables/bundle.py"}
 """Groups responses by item to show their texts; it counts nothing."""
+TAG = re.compile(
+    r"(?<!\?P)(?<!/)</?(a|article|aside|b|blockquote|body|br|button|code|dd|details|dialog|div|dl|dt|em|fieldset|figcaption|figure|footer|form|h[1-6]|head"
+    r"|header|hr|html|img|input|label|legend|li|link|main|mark|meta|nav|noscript|ol|option|p|pre|script|section|select|small|span|strong"
+    r"|style|sub|summary|sup|svg|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|u|ul|video)\b(?=[\s/>{]|$)",
+    flags=re.IGNORECASE,
+)
+MARKUP = {
+    "cli/generated_docs.py": "a block of a Markdown page",
+    "exports/archives.py": "the description of a record of Zenodo is HTML",
+    "figures/gallery.py": "drawings are SVG",
+    "models/api/gateway_messages.py": "reads the title of a gateway's page of an error",
+    "report/blocks.py": "reads the blocks of the page",
+    "report/source.py": "sets the width of drawings",
+}
+"""Modules with markup in their strings that write no page, and what it is for."""
 FOR_PEOPLE = {"deidentify_scans", "score_structured"}
 """Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 
@@ -225,6 +241,37 @@ def test_frames_are_made_in_their_own_modules_alone() -> None:
 def test_answers_are_grouped_by_item_in_their_frame_alone() -> None:
     """A second index of answers has a second rule of what is missing."""
     assert _with(GROUPING, LIBRARY / "tables") - FRAMES == GROUPED
+
+
+def strings_in(path: Path) -> Iterator[str]:
+    """Yield the texts of a module, parts of f-strings included, without the docstrings of modules, functions, classes and constants."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
+            yield node.value
+
+
+def test_markup_of_pages_is_in_templates_and_not_in_python() -> None:
+    """A template escapes what it shows; a string that is put together by hand does so only if nobody forgets it."""
+    users = {path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.py") if any(map(TAG.search, strings_in(path)))}
+    assert users == set(MARKUP)
+
+
+def test_every_page_extends_the_one_frame_and_nothing_else_has_a_content_policy() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in LIBRARY.rglob("*.j2")}
+    frame = LIBRARY / "files" / "pages" / "frame.html.j2"
+    assert {path for path, text in texts.items() if re.search("<!doctype|Content-Security-Policy", text)} == {frame}
+    assert len([path for path, text in texts.items() if '{% extends "frame.html.j2" %}' in text]) >= 9
+    assert not [
+        path for path in LIBRARY.rglob("*.py") if any("default-src" in text for text in strings_in(path)) and path.parent != frame.parent
+    ]
+
+
+def test_a_change_of_the_frame_of_pages_reruns_only_the_rules_that_write_pages() -> None:
+    frame = LIBRARY / "files" / "pages" / "frame.html.j2"
+    writers = {rule for rule in WORKING_RULES if frame in reached_files(ROOT / "scripts", rule)}
+    assert writers == {"build_report", "build_review", "find_answer_leaks", "simulate_ratings"}
 
 
 def _with(pattern: str, folder: Path) -> set[str]:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 
 from neuralmedbench.deid.review.pieces import NO_PREVIEW, PREVIEW, REVIEW, SERIES
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.pages import figure
+from neuralmedbench.files.pages.pictures import PagePicture, picture_of
 from neuralmedbench.records.case import CaseRecord, SeriesFate
 
 KEPT_BACK = "its case is kept back"
 TWINS = "the same acquisition as {others}{variant}, and all are used: to leave one out, write {one}=none into `sequence_overrides`"
 
 
-def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], *, kept_back: bool) -> str:
-    """Build the HTML of all series that came in; empty for a case that an earlier version ingested.
+def series_rows(
+    case: CaseRecord, folder: Path, left_out: Mapping[str, str], *, kept_back: bool
+) -> list[tuple[str, PagePicture | None, list[str]]]:
+    """Return all series that came in, each with its preview and lines on it; none for a case that an earlier version ingested.
 
     `case`, `folder`: the de-identified case. `left_out`: reasons of the series that later stages left out. `kept_back`: whether the case is.
     """
-    if not case.raw_series:
-        return ""
     path = folder / REVIEW / SERIES
-    pieces: dict[str, dict[str, str]] = read_json(path) if path.exists() else {}
+    pieces: dict[str, dict[str, str]] = read_json(path) if case.raw_series and path.exists() else {}
     kinds = {series.series_id: " after ".join(part for part in (series.sequence.value, series.agent) if part) for series in case.series}
     rows = []
     for fate in case.raw_series:
@@ -37,21 +36,16 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
             *twin_lines(fate, left_out, kept_back=kept_back),
         ]
         picture = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
-        shown = figure(picture, fate.series_id) if picture.exists() else escape(fate.series_id)
-        if not picture.exists():
+        preview = picture_of(picture, fate.series_id) if picture.exists() else None
+        if preview is None:
             why = fate.no_preview or NO_PREVIEW.get(piece.get("no_preview", ""), KEPT_BACK if kept_back else "none was made")
             lines.append(f"no preview: {why}")
-        rows.append(f"<tr><td>{shown}</td><td>{'<br>'.join(map(escape, lines))}</td></tr>\n")
-    used = 0 if kept_back else count_used(case, left_out)
-    about = (
-        "<p>Descriptions are reduced to words about scans. A preview is three axial slices without the face; of a series that is not used it is"
-        " shown only if its face was located and no text was found in it.</p>\n"
-    )
-    return f'<h2>Series that came in: {len(rows)}, of which {used} are used</h2>{about}<div class="scroll"><table>{"".join(rows)}</table></div>\n'
+        rows.append((fate.series_id, preview, lines))
+    return rows
 
 
 def count_used(case: CaseRecord, left_out: Mapping[str, str]) -> int:
-    """Count the series that came in and are used; `left_out` as in `series_section`."""
+    """Count the series that came in and are used; `left_out` as in `series_rows`."""
     return sum(not fate.reason and fate.series_id not in left_out for fate in case.raw_series)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,12 @@ from neuralmedbench.deid.headers.cleaner import SIDECAR_NAMES
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.headers.rules import OWN_RULES
 from neuralmedbench.deid.review.pieces import REVIEW
-from neuralmedbench.deid.review.raw_series import series_section, twin_lines
+from neuralmedbench.deid.review.raw_series import count_used, series_rows, twin_lines
+from neuralmedbench.deid.review.templates import TEMPLATES
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.pages import THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
+from neuralmedbench.files.pages.page import render_page
+from neuralmedbench.files.pages.pictures import THUMBNAIL_PX, PagePicture, picture_of, reduced_picture
 from neuralmedbench.records.case import CaseRecord, PictureFate, Series, State
 from neuralmedbench.records.requests import long_prompt_line
 
@@ -62,16 +63,8 @@ NOTED = frozenset({"shared_window", "label_by_a_person", "label_by_sequence_map"
 SAME_UIDS = "its files have the same UIDs as those of another patient ({}): compare the sheets, it may be one scan under two names"
 LEGIBLE_PX = 480
 """Large enough that remaining letters can be seen before a picture is opened."""
-MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")
+MARKS = re.compile(r"(\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+)")
 """Replacements of removed text: placeholders, shifted dates, ages over 89."""
-ACCEPT = (
-    "If a value only happens to equal an identifier and tells nobody who the patient is, it can be accepted in this file as it is; the audit"
-    " then shows file, place and reason:"
-)
-NAMELESS = (
-    "No header of this case has the patient's name: names in its texts were detected by pattern alone, and some may remain."
-    " If so, take them out of the note in your folder and list the cases again."
-)
 
 
 @dataclass(frozen=True)
@@ -153,64 +146,35 @@ def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
 
 
 def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str:
-    """Build the HTML of the sheet of one case; all text is escaped.
+    """Build the sheet of one case.
 
     `neighbours`: ids of the previous and the next case, empty at the ends. `at`: path of the sheet, from which links are relative.
     """
-    before, after = neighbours
-    ways = [f'<a href="sub-{before}.html" rel="prev">Case before</a>'] if before else []
-    ways += ['<a href="../review.html">All cases</a>'] + ([f'<a href="sub-{after}.html" rel="next">Next case</a>'] if after else [])
-    navigation = f"<nav>{' '.join(ways)}</nav>\n"
-    body = [navigation, warning(stages.kept_back) if stages.kept_back else "", _leaks(stages.clean.case)]
-    if stages.clean.case.pictures:
-        body.append(_warnings(stages))
-        body += [picture_section(stages.clean, at), texts_section(stages.clean)] if stages.clean.case.state is State.OK else []
-    else:
-        body += [
-            _warnings(stages),
-            series_section(stages.clean.case, stages.clean.folder, stages.left_out, kept_back=bool(stages.kept_back)),
-        ]
-    if not stages.clean.case.pictures and stages.clean.case.state is State.OK:
-        body += [*_scans(stages), _headers(stages.clean), texts_section(stages.clean), *_imaging(stages, at)]
-    return page(f"{stages.clean.case.benchmark}: case {stages.case_id}", [*body, navigation])
-
-
-def _leaks(case: CaseRecord) -> str:
-    """List the values that equal an identifier of the patient: those that keep the case back, and those that a person accepted."""
-    left = [(leak.file, leak.place, str(leak.count)) for leak in case.leaks if not leak.reviewer]
-    accepted = [(leak.file, leak.place, leak.reason, f"{leak.reviewer}, {leak.accepted_on}") for leak in case.leaks if leak.reviewer]
-    parts = []
-    if left:
-        command = f"nmb deid accept-leaks --benchmark {case.benchmark} --case {case.case_id} --file FILE --element PLACE --reason WHY --reviewer INITIALS"
-        parts += [
-            '<h2 class="warn">Identifying values that are left</h2>',
-            table(left, ("file", "element, key or line", "values")),
-            f"<p>{ACCEPT}</p>\n<p><code>{escape(command)}</code></p>\n",
-        ]
-    if accepted:
-        question = checkbox("Each reason holds: none of these values tells who the patient is.")
-        parts += [
-            '<h2 class="warn">Identifying values that a person accepted</h2>',
-            question,
-            table(accepted, ("file", "element, key or line", "reason", "accepted by")),
-        ]
-    return "".join(parts)
-
-
-def picture_section(stage: CaseStage, at: Path) -> str:
-    """Build the HTML of a case's pictures, reduced, each with a link to the full picture."""
-    shown = [picture for picture in stage.case.pictures if picture.state is State.OK]
-    return "".join(
-        [
-            f"<h2>Pictures: what a model is shown ({len(shown)})</h2>",
-            checkbox("At full size (click a picture), none shows a name, a date or a number of a patient, up to its edges."),
-            checkbox(
-                "None shows a face: no photograph, no surface, no profile. Faces are not removed from single pictures: exclude the case."
-            ),
-            checkbox("Each shows what its caption says, and no letter or arrow that belongs to the picture is hidden."),
-            linked_figures(((picture.path, caption(picture)) for picture in shown), stage.folder, at, px=LEGIBLE_PX),
-        ]
-    )
+    stage, case = stages.clean, stages.clean.case
+    clean, left_out = case.state is State.OK, stages.left_out
+    pictures = [picture for picture in case.pictures if clean and picture.state is State.OK]
+    scans = bool(clean and not case.pictures)
+    names = {series.series_id: _name(series) for series in case.series}
+    kept_back = bool(stages.kept_back)
+    texts = _text_pieces(stage) if clean else {}
+    values = {
+        "title": f"{case.benchmark}: case {stages.case_id}",
+        "neighbours": neighbours,
+        "kept_back": stages.kept_back,
+        "case": case,
+        "leaks": [(leak.file, leak.place, leak.count) for leak in case.leaks if not leak.reviewer],
+        "accepted": [(leak.file, leak.place, leak.reason, f"{leak.reviewer}, {leak.accepted_on}") for leak in case.leaks if leak.reviewer],
+        "warnings": [(names.get(name, name), line) for name, lines in stages.warnings().items() for line in lines],
+        "came_in": series_rows(case, stage.folder, left_out, kept_back=kept_back),
+        "used": 0 if kept_back else count_used(case, left_out),
+        "pictures": linked_pictures(((picture.path, caption(picture)) for picture in pictures), stage.folder, at, px=LEGIBLE_PX),
+        "clean": clean,
+        "scans": _scan_values(stage) if scans else None,
+        "texts": texts,
+        "long_texts": long_prompt_line([sum(len(piece) for pieces in texts.values() for piece in pieces)], "cases' texts") if texts else "",
+        "imaging": _imaging(stages, at) if scans and stages.normalised.case.state is State.OK else None,
+    }
+    return render_page(TEMPLATES / "case.html.j2", values)
 
 
 def caption(picture: PictureFate) -> str:
@@ -219,41 +183,34 @@ def caption(picture: PictureFate) -> str:
     return ", ".join([picture.image_id, *(word for word in words if word)])
 
 
-def linked_figures(pictures: Iterable[tuple[str, str]], folder: Path, at: Path, *, px: int = THUMBNAIL_PX) -> str:
-    """Build the HTML of reduced pictures with links to the full ones; `pictures` are pairs of path below `folder` and caption."""
-    body = []
-    for path, words in pictures:
-        link = escape(Path(os.path.relpath(folder / path, at.parent)).as_posix())
-        body.append(f'<a href="{link}">{picture_figure(folder / path, words, px=px).rstrip()}</a>\n')
-    return "".join(body)
+def linked_pictures(pictures: Iterable[tuple[str, str]], folder: Path, at: Path, *, px: int = THUMBNAIL_PX) -> list[PagePicture]:
+    """Return reduced pictures with links to the full ones; `pictures` are pairs of path below `folder` and caption."""
+    return [reduced_picture(folder / path, words, px=px, link=_link(folder / path, at)) for path, words in pictures]
 
 
-def _warnings(stages: CaseStages) -> str:
-    names = {series.series_id: _name(series) for series in stages.clean.case.series}
-    rows = [(names.get(series, series), line) for series, lines in stages.warnings().items() for line in lines]
-    return f'<h2 class="warn">Look twice</h2>{table(rows)}' if rows else ""
+def _link(path: Path, at: Path) -> str:
+    return Path(os.path.relpath(path, at.parent)).as_posix()
 
 
 def _name(series: Series) -> str:
     return f"{series.series_id}, {series.sequence.value}"
 
 
-def _figures(stage: CaseStage, piece: str, *, scale: float) -> str:
-    shown = [series for series in stage.case.series if stage.piece(series, piece).exists()]
-    return "".join(figure(stage.piece(series, piece), _name(series), scale=scale) for series in shown)
+def _pieces(stage: CaseStage, piece: str, *, scale: float = 1.0) -> list[PagePicture]:
+    """Return one of the review files of each series that has it."""
+    paths = {_name(series): stage.piece(series, piece) for series in stage.case.series}
+    return [picture_of(path, name, scale=scale) for name, path in paths.items() if path.exists()]
 
 
-def _scans(stages: CaseStages) -> list[str]:
-    return [
-        "<h2>Faces: the surface of each scan, from the front, the right and the left</h2>",
-        checkbox("No scan shows a nose, a mouth, eyes or an ear by which a person could be recognised."),
-        _figures(stages.clean, "surface.png", scale=1.15),
-        "<h2>Text in the pictures: the edges of all slices in one picture</h2>",
-        checkbox("No edge shows letters or digits. (The middle, where the head is, is left out. Text over the head can be seen below.)"),
-        _figures(stages.clean, "border.png", scale=1),
-        "<h2>Brain: what hidden text and the removal of the face took from it</h2>",
-        table([(_name(series), brain_line(series.quality)) for series in stages.clean.case.series], ("series", "brain")),
-    ]
+def _scan_values(stage: CaseStage) -> dict[str, Any]:
+    """Return what a sheet shows of de-identified scans: surfaces, edges, brain and headers."""
+    return {
+        "surfaces": _pieces(stage, "surface.png", scale=1.15),
+        "borders": _pieces(stage, "border.png"),
+        "brains": [(_name(series), brain_line(series.quality)) for series in stage.case.series],
+        "headers": _headers(stage),
+        "kept_by_rules": _kept_by_rules(stage),
+    }
 
 
 def brain_line(quality: dict[str, float]) -> str:
@@ -274,8 +231,8 @@ def brain_line(quality: dict[str, float]) -> str:
     return f"{f'{under} lie' if hidden else 'nothing lies'} under hidden text; {f'up to {gone} were' if removed else 'nothing was'} removed"
 
 
-def _headers(stage: CaseStage) -> str:
-    """List the header elements by action and name; kept and added ones are folded."""
+def _headers(stage: CaseStage) -> dict[str, list[str]]:
+    """Return the names of the header elements by action, each with its series if only some have it."""
     series_of: dict[tuple[str, str], list[str]] = {}
     read = [series.series_id for series in stage.case.series if stage.piece(series, "headers.json").exists()]
     for series in stage.case.series:
@@ -283,26 +240,14 @@ def _headers(stage: CaseStage) -> str:
         for action, names in (read_json(path) if path.exists() else {}).items():
             for name in names:
                 series_of.setdefault((action, name), []).append(series.series_id)
-    if not series_of:
-        return "<h2>Headers</h2><p>No header is left: of NIfTI files, and of DICOM that was converted when it was read, only voxels and geometry were kept.</p>\n"
-    parts = []
-    for action in ACTIONS:
-        lines = [
-            name if where == read else f"{name} ({', '.join(where)})"
-            for (other, name), where in sorted(series_of.items())
-            if other == action
-        ]
-        if lines:
-            opened = "" if action in {"kept", "added"} else " open"
-            entries = "".join(f'<li dir="auto">{escape(line)}</li>' for line in lines)
-            parts.append(f"<details{opened}><summary>{action} ({len(lines)})</summary><ul>{entries}</ul></details>\n")
-    question = checkbox("No element that was kept or cleaned names a person, a place or a device.") + _own_kept(stage)
-    compared = "<p>Compared in the first file of each series, and in every file with an element that the previous ones lack.</p>\n"
-    return f"<h2>Headers: what was done to each element, by name</h2>{question}{''.join(parts)}{compared}"
+    lines: dict[str, list[str]] = {action: [] for action in ACTIONS}
+    for (action, name), where in sorted(series_of.items()):
+        lines.setdefault(action, []).append(name if where == read else f"{name} ({', '.join(where)})")
+    return {action: names for action, names in lines.items() if names}
 
 
-def _own_kept(stage: CaseStage) -> str:
-    """Show the descriptions in the sidecars of a case if own rules keep any: a person has to read what the profile would have removed."""
+def _kept_by_rules(stage: CaseStage) -> list[tuple[str, str, str]]:
+    """Return the descriptions that own rules keep in sidecars: a person has to read what the profile would have removed."""
     rows = []
     for series in stage.case.series:
         path = stage.folder / series.path.replace(".nii.gz", ".json")
@@ -310,59 +255,26 @@ def _own_kept(stage: CaseStage) -> str:
         if OWN_RULES in sidecar.get("DeidentificationMethod", ()):
             keys = sorted({SIDECAR_NAMES.get(keyword, keyword) for keyword in MAY_BE_KEPT} & set(sidecar))
             rows += [(_name(series), key, str(sidecar[key])) for key in keys]
-    if not rows:
-        return ""
-    question = checkbox("No description that stays names anybody; own rules keep what the profile would have removed.")
-    return f"{question}{table(rows, ('series', 'element', 'value that stays'))}"
+    return rows
 
 
-def texts_section(stage: CaseStage) -> str:
-    """Build the HTML of a case's notes and record, escaped, with replacements marked."""
-    case = stage.case
-    texts = [*case.notes, *([case.record] if case.record else [])]
-    if not texts:
-        return "<h2>Notes and record</h2><p>This case has none.</p>\n"
-    words = {path: (stage.folder / path).read_text(encoding="utf-8") for path in texts}
-    shown = "".join(f'<h3>{escape(path)}</h3><pre dir="auto" tabindex="0">{marked(text)}</pre>\n' for path, text in words.items())
-    line = long_prompt_line([sum(map(len, words.values()))], "cases' texts")
-    long = warning(line) if line else ""
-    nameless = warning(NAMELESS) if case.checks.get("notes_without_known_names") else ""
-    question = checkbox("No text names a person, a place, a calendar date or a number of the patient, and none gives the answer away.")
-    return f"<h2>Notes and record, replacements marked</h2>{question}{nameless}{long}{shown}"
+def _text_pieces(stage: CaseStage) -> dict[str, list[str]]:
+    """Return the notes and the record of a case by path, each in pieces of which every second is a replacement."""
+    paths = [*stage.case.notes, *([stage.case.record] if stage.case.record else [])]
+    return {path: MARKS.split((stage.folder / path).read_text(encoding="utf-8")) for path in paths}
 
 
-def marked(text: str) -> str:
-    """Escape a text and mark its replacements.
-
-    Examples
-    --------
-    >>> marked("[NAME] was seen < once")
-    '<mark>[NAME]</mark> was seen &lt; once'
-    """
-    return MARKS.sub(lambda match: f"<mark>{match[0]}</mark>", escape(text, quote=False))
-
-
-def _imaging(stages: CaseStages, at: Path) -> list[str]:
-    if stages.normalised.case.state is not State.OK:
-        return []
-    normalised, cut = stages.normalised, stages.cut
-    return [
-        "<h2>Sides and brain: three planes of each series in one space</h2>",
-        checkbox("R is at the left of axial and coronal planes. Lesions lie on the side given in the notes, and on the same side in every series."),
-        checkbox("The yellow line follows the brain in every series."),
-        _figures(normalised, "planes.png", scale=1.25),
-        "<h2>Registration: checkerboard of the reference and the series</h2>",
-        checkbox("Ventricles, sulci and skull continue from field to field without a step."),
-        _figures(normalised, "registration.png", scale=1.25) or "<p>One series only.</p>",
-        "<h2>Quality</h2>",
-        _quality(stages),
-        "<h2>Chosen pictures: what a model is shown</h2>",
-        checkbox("They show the brain in the kind of scan given in the caption, and nothing else."),
-        *(_chosen(cut, series, at) for series in cut.case.series),
-    ]  # fmt: skip
+def _imaging(stages: CaseStages, at: Path) -> dict[str, Any]:
+    """Return what a sheet shows of normalised scans and chosen pictures."""
+    return {
+        "planes": _pieces(stages.normalised, "planes.png", scale=1.25),
+        "registrations": _pieces(stages.normalised, "registration.png", scale=1.25),
+        "quality": _quality(stages),
+        "chosen": list(_chosen(stages.cut, at)),
+    }
 
 
-def _quality(stages: CaseStages) -> str:
+def _quality(stages: CaseStages) -> list[tuple[str, str, str, str]]:
     rows = [
         (f"{series.series_id}, as acquired and after defacing", name.replace("_", " "), f"{value:g}", "")
         for series in stages.clean.case.series
@@ -373,20 +285,17 @@ def _quality(stages: CaseStages) -> str:
             least, most = entry["allowed"] or (None, None)
             allowed = " and ".join(part for part in (_end("at least", least), _end("at most", most)) if part)
             rows.append((name, entry["number"].replace("_", " "), f"{entry['value']:g}", allowed))
-    return f"<details><summary>Numbers and their limits</summary>{table(rows, ('series', 'number', 'value', 'allowed'))}</details>\n"
+    return rows
 
 
 def _end(word: str, value: float | None) -> str:
     return "" if value is None else f"{word} {value:g}"
 
 
-def _chosen(stage: CaseStage, series: Series, at: Path) -> str:
-    """Show the chosen slices of a series, reduced, each with a link to the full picture."""
-    slices = [entry for entry in stage.case.slices if entry.volume_sha256 == series.volume_sha256]
-    if not slices:
-        return ""
-    links = " ".join(
-        f'<a href="{escape(Path(os.path.relpath(stage.folder / entry.path, at.parent)).as_posix())}">{escape(entry.image_id)}</a>'
-        for entry in slices
-    )
-    return f"{figure(stage.piece(series, 'slices.png'), f'{_name(series)}, {len(slices)} pictures')}<p>As they are: {links}</p>\n"
+def _chosen(stage: CaseStage, at: Path) -> Iterator[tuple[PagePicture, dict[str, str]]]:
+    """Yield the chosen slices of each series in one picture, and the links to the full ones by image."""
+    for series in stage.case.series:
+        slices = [entry for entry in stage.case.slices if entry.volume_sha256 == series.volume_sha256]
+        if slices:
+            links = {entry.image_id: _link(stage.folder / entry.path, at) for entry in slices}
+            yield picture_of(stage.piece(series, "slices.png"), f"{_name(series)}, {len(slices)} pictures"), links

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
+from typing import Any
 
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
 from neuralmedbench.deid.review.raw_series import count_used
-from neuralmedbench.deid.review.sheet import CaseStages, case_sheet, linked_figures, stages_of
+from neuralmedbench.deid.review.sheet import CaseStages, case_sheet, linked_pictures, stages_of
 from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, reviewed_files
+from neuralmedbench.deid.review.templates import TEMPLATES
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
-from neuralmedbench.files.pages import checkbox, page, table, warning
+from neuralmedbench.files.pages.page import render_page
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
@@ -113,19 +114,7 @@ def stage_folders(data: Path, benchmark: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class IndexLine:
-    """One case, or one sheet of pictures, on the first page.
-
-    Attributes
-    ----------
-    name, sheet : str
-        Its name, and the file of its sheet.
-    holds : str
-        Description of its contents.
-    warnings : tuple of str
-        Reasons to look at it first.
-    kept_back : str
-        Reason of its quarantine; empty if it is used.
-    """
+    """One case, or one sheet of pictures, on the first page: reasons to look at it first, and why it is kept back if it is not used."""
 
     name: str
     sheet: str
@@ -135,87 +124,41 @@ class IndexLine:
 
 
 def index_page(audit: Audit, sheets: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
-    """Build the HTML of the first page; all text is escaped."""
-    first = [line for line in lines if line.warnings and not line.kept_back]
-    rest = [line for line in lines if not line.warnings and not line.kept_back]
-    kept = [line for line in lines if line.kept_back]
-    counts = [(name.replace("_", " "), str(number)) for name, number in audit.flow.items()]
-    counts += [(f"reason: {kind.replace('_', ' ')}", str(number)) for kind, number in audit.reasons.items()]
-    checks = [(name, str(number), audit.looked_for[name]) for name, number in audit.checks.items()]
-    accepted = f", besides {audit.checks['leaks_accepted']} that a person accepted" if audit.accepted else ""
-    left = f"{audit.leaks} identifying values were found after cleaning{accepted}."
-    body = [
-        f"<p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}. {escape(STATES[audit.state])}</p>\n",
-        warning(left) if audit.leaks else f"<p>{left}</p>\n",
-        *(warning(line) for line in _without_second_opinion(audit)),
-        _case_list("Cases to look at first", first),
-        _case_list("Cases", rest),
-        _case_list("Kept back", kept),
-        _accepted(audit),
-        _own_rules(audit),
-        _on_request(audit),
-        _score(audit.score),
-        _how_to_sign(sheets),
-        f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
-        table(checks, ("check", "count", "what it counts")),
-        f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
-        f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'unknown tools')}.</p></details>\n",
-    ]
-    return page(f"De-identification review: {audit.benchmark}", body)
+    """Build the first page."""
+    groups = {
+        "Cases to look at first": [line for line in lines if line.warnings and not line.kept_back],
+        "Cases": [line for line in lines if not line.warnings and not line.kept_back],
+        "Kept back": [line for line in lines if line.kept_back],
+    }
+    counts = [(name.replace("_", " "), number) for name, number in audit.flow.items()]
+    counts += [(f"reason: {kind.replace('_', ' ')}", number) for kind, number in audit.reasons.items()]
+    values = {
+        "title": f"De-identification review: {audit.benchmark}",
+        "audit": audit,
+        "state": STATES[audit.state],
+        "groups": groups,
+        "counts": counts,
+        "checks": [(name, number, audit.looked_for[name]) for name, number in audit.checks.items()],
+        "accepted": [(row.case_id, row.file, row.place, row.reason, f"{row.reviewer}, {row.accepted_on}") for row in audit.accepted],
+        "element_rules": [(rule.element, rule.action, rule.reason, rule.reviewer) for rule in audit.element_rules],
+        "tools": [f"{name} {number}" for name, number in audit.tools.items()],
+        "without_ocr": _without_second_opinion(audit),
+        "score": _score(audit.score),
+        "digits": sheets.digest[:TYPED_DIGITS],
+        "reasons": [reason.value for reason in ExcludeReason],
+        "example": ExcludeReason.FACE_LEFT.value,
+    }
+    return render_page(TEMPLATES / "review.html.j2", values)
 
 
-def _without_second_opinion(audit: Audit) -> Iterator[str]:
-    """Yield warnings about pictures without OCR; the audits of phantoms and public data do not record this."""
-    for kind in ("series", "pictures"):
-        if number := audit.checks.get(f"burned_in_{kind}_without_ocr"):
-            yield (
-                f"{number} {kind} should have been read by tesseract as a second opinion on burned-in text, and it is not installed:"
-                " look at their borders with care, or install it and run again."
-            )
+def _without_second_opinion(audit: Audit) -> dict[str, int]:
+    """Count the pictures without OCR by kind; the audits of phantoms and public data do not record this."""
+    counts = {kind: audit.checks.get(f"burned_in_{kind}_without_ocr", 0) for kind in ("series", "pictures")}
+    return {kind: number for kind, number in counts.items() if number}
 
 
-def _case_list(title: str, lines: Sequence[IndexLine]) -> str:
-    if not lines:
-        return ""
-    rows = "".join(
-        f'<tr><td><a href="{escape(line.sheet)}">{escape(line.name)}</a></td><td>{escape(line.holds)}</td>'
-        f"<td>{escape(line.kept_back or '; '.join(line.warnings))}</td></tr>\n"
-        for line in lines
-    )
-    return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
-
-
-def _own_rules(audit: Audit) -> str:
-    if not audit.element_rules:
-        return ""
-    rows = [(rule.element, rule.action, rule.reason, rule.reviewer) for rule in audit.element_rules]
-    return f"<h2>Own rules for single header elements ({len(rows)})</h2>{table(rows, ('element', 'action', 'reason', 'decided by'))}\n"
-
-
-def _on_request(audit: Audit) -> str:
-    if audit.views is None:
-        return ""
-    words = [", ".join(map(str, values)) for values in (audit.views.planes, audit.views.windows, audit.views.zooms)]
-    planes, windows, zooms = map(escape, words)
-    return (
-        "<h2>Shown on request</h2>"
-        + warning("Models that ask for them are shown any slice of these scans, not only the chosen ones: look through the whole scans.")
-        + f"<p>Planes: {planes}. Windows: {windows}. Zooms: {zooms}. The signature covers this list.</p>\n"
-    )
-
-
-def _accepted(audit: Audit) -> str:
-    if not audit.accepted:
-        return ""
-    rows = [(row.case_id, row.file, row.place, row.reason, f"{row.reviewer}, {row.accepted_on}") for row in audit.accepted]
-    columns = ("case", "file", "element, key or line", "reason", "accepted by")
-    return f"<h2>Identifying values that a person accepted ({len(rows)})</h2>{table(rows, columns)}\n"
-
-
-def _score(rows: Sequence[ScoreRow]) -> str:
-    """Build the HTML of the score on planted identities (phantoms only): totals, errors, and all rows."""
-    if not rows:
-        return ""
+def _score(rows: Sequence[ScoreRow]) -> dict[str, list[Any]]:
+    """Return the score on planted identities (phantoms only): totals and errors in words, and all rows; empty without rows."""
     sums = {(row.place, row.action): row for row in rows if (row.place, row.action) in {TOTAL[:2], REMOVALS_TOTAL[:2]}}
     sums_in_words = [
         f"{words}: {sums[key].right} of {sums[key].required} right ({sums[key].patients_right} of {sums[key].patients} phantoms without a fault)."
@@ -229,31 +172,8 @@ def _score(rows: Sequence[ScoreRow]) -> str:
         for row in rows
         if row.right < row.required and (row.place, row.action) not in sums
     ]
-    lines = [(row.place, row.action.replace("_", " "), row.category, str(row.required), str(row.right)) for row in rows]
-    return "".join(
-        [
-            f"<h2>Score on planted identities</h2><p>{escape(' '.join(sums_in_words))} The generator of these phantoms writes down what it plants and what has",
-            " to stay; real hospitals write in ways that the generator does not.</p>\n",
-            *(warning(line) for line in wrong),
-            "<details><summary>Every action, counted over every file</summary>",
-            table(lines, ("where", "action", "category", "required", "right")),
-            "</details>\n",
-        ]
-    )
-
-
-def _how_to_sign(sheets: ReviewedFiles) -> str:
-    name, digits = escape(sheets.benchmark), escape(sheets.digest[:TYPED_DIGITS])
-    reasons = ", ".join(reason.value for reason in ExcludeReason)
-    command = f"nmb deid sign --benchmark {name} --reviewer INITIALS --digest {digits}"
-    return (
-        "<h2>Sign</h2><p>Look at every case. If something identifies a person, remove it from your folder and list the cases again, or exclude"
-        " the case. When everything is in order:</p>\n"
-        f"<p><code>{command} --accept-rest</code></p>\n<p>To exclude cases, name each with a reason ({reasons}):</p>\n"
-        f"<p><code>{command} --exclude CASE={ExcludeReason.FACE_LEFT.value} --accept-rest</code></p>\n"
-        f"<p>The {TYPED_DIGITS} digits stand for exactly what these sheets show. When a scan, a text or a picture changes, the signature is"
-        " void.</p>\n"
-    )
+    lines = [(row.place, row.action.replace("_", " "), row.category, row.required, row.right) for row in rows]
+    return {"sums": sums_in_words, "wrong": wrong, "rows": lines} if rows else {}
 
 
 def _line(stages: CaseStages) -> IndexLine:
@@ -288,9 +208,5 @@ def _groups(manifest: PictureManifest) -> Iterator[list[str]]:
 
 
 def _picture_sheet(benchmark: str, paths: Sequence[str], folder: Path, at: Path) -> str:
-    body = [
-        '<nav><a href="../review.html">All sheets</a></nav>\n',
-        checkbox("No picture shows a face, a name, a date or a number of a patient."),
-        linked_figures(((path, Path(path).stem) for path in paths), folder, at),
-    ]
-    return page(f"{benchmark}: pictures", body)
+    pictures = linked_pictures(((path, Path(path).stem) for path in paths), folder, at)
+    return render_page(TEMPLATES / "pictures.html.j2", {"title": f"{benchmark}: pictures", "pictures": pictures})
