@@ -40,7 +40,7 @@ DIAGNOSIS = r"(?:diagnosis(?: *#?1)?|diagnoses|dx|answer)"
 CALLED = (
     rf"(?:(?:the|my|our) +(?:{CERTAIN}[ ,]{{1,3}}){{0,4}}(?:diagnosis(?: *#?1)?|dx|answer)"
     rf"|(?:(?:the|my|our) +)?(?:{CERTAIN}[ ,]{{1,3}}){{1,4}}"
-    r"(?:(?:differential +)?diagnosis|dx|answer|consideration|differential|possibility|cause|etiology|candidate|explanation|suspicion|hypothesis))"
+    r"(?:(?:(?:differential|initial|preliminary) +)?diagnosis|dx|answer|consideration|differential|possibility|cause|etiology|candidate|explanation|suspicion|hypothesis))"
 )
 IS = r"(?:is(?: likely(?: to be)?)?|was|would be|remains|appears to be|seems to be|must be|should be)"
 LABEL = re.compile(
@@ -50,8 +50,8 @@ LABEL = re.compile(
 )
 """A line that is, or begins with, the label of a diagnosis; `Differential diagnosis` is none."""
 AHEAD = re.compile(
-    rf"\b(?:{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b[^.:;\n]{{0,120}}?)??,? +{IS}\b"
-    rf"|following +(?:{CERTAIN} +){{0,3}}diagnosis *:)[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
+    rf"\b(?:{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b(?:(?!\b(?:but|as|must|remains?|because)\b)[^.:;\n]){{0,120}}?)??,? +{IS}\b"
+    rf"|(?:following|(?:make|propose|reach) (?:an?|the)) +(?:{CERTAIN} +){{0,3}}diagnosis *(?:of\b|:|of *:))[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
     re.IGNORECASE,
 )
 """`The most likely diagnosis is X.`"""
@@ -89,7 +89,7 @@ WEAKER = tuple(
 has counts, if nothing clearer is there, and if all of this kind name the same."""
 
 NOT_THIS = re.compile(
-    r"(?:\b(?:if|unless|whether|what|which|why|how|exclude|excludes|against|(?:treatment|management|therapy|tests?|step) (?:for|of|in)|not|never|neither|doubt|unlikely)\b[^.;\n]*|n't\b[^.;\n]*"
+    r"(?:\b(?:if|unless|until|whether|what|where|which|why|how|exclude|excludes|against|(?:treatment|management|therapy|tests?|step) (?:for|of|in)|not|never|neither|doubt|unlikely)\b[^.;\n]*|n't\b[^.;\n]*"
     r"|\b(?:less|least|second|third|next|other|another|alternative|alternate|former|initial|previous|prior|earlier|wrong|incorrect|differential)"
     r"[ ,*_]{1,4}(?:(?:the|a|an|most) +)?)$",
     re.IGNORECASE,
@@ -98,7 +98,7 @@ NOT_THIS = re.compile(
 PREDICATE = re.compile(r"\b(?:is|was|be|being|remains|of) $", re.IGNORECASE)
 """Words before a statement that make it one about what comes before: `X is the most likely diagnosis given the age, and surgery is urgent`."""
 BELIEF = re.compile(
-    r"^.*\b(?:believe|think|say|suspect|conclude|feel|confident|certain|suggests?|indicates?|means?)(?: +that)? +", re.IGNORECASE
+    r"^.*\b(?:believe|think|say|suspect|conclude|feel|confident|confidence|certain|suggests?|indicates?|means?)(?: +that)? +", re.IGNORECASE
 )
 CLAUSE = re.compile(r", (?:(?:and |but )?(?:while|whereas|although|though)|but) ", re.IGNORECASE)
 BOLD = re.compile(r"\*\*|__")
@@ -129,28 +129,28 @@ OF_THE_CASE = re.compile(
 """What findings may fit, other than a diagnosis: the patient's history."""
 NO_NAME = re.compile(
     r"(?:not|unlikely|no longer|between|clear|neither|none of|to|that|what|which|when|if|how|listed|based|as follows|the following|given|made|shown|one|the one"
-    r"|patient|diagnosis|clinical (?:presentation|picture|findings|features)|constellation|combination|presentation|findings|symptoms|features|picture|prognosis|treatment|presence|absence|overlooked|all (?:available|of|the)|why"
-    r"|already|further|highly|strongly|critical|crucial|essential|important|presumptive|provisional|tentative|directed|excluded|articulated"
+    r"|patient|diagnosis|clinical (?:presentation|picture|findings|features)|constellation|combination|description|presentation|findings|symptoms|features|picture|prognosis|treatment|presence|absence|overlooked|all (?:available|of|the)|why"
+    r"|already|further|highly|strongly|(?:critical|crucial|essential|important)(?= (?:to|for|in|that|and)\b|[,.;]|$)|uncertain|negative|presumptive|provisional|tentative|directed|excluded|articulated"
     r"|examined|discussed|reviewed|(?:re)?considered|used|needed|called|known|supported|confirmed|established|it|he|she|they|this|there|these|those|also|still|often|usually)\b",
     re.IGNORECASE,
 )
 """Beginnings of a rest that names nothing."""
 OPENING = re.compile(
     r"(?:(?:therefore|thus|hence|so|overall|of course|in (?:conclusion|summary)|(?:based on|given) [^,]{1,200}),?|while|although|though|since|because|it is (?:most )?likely|(?:that (?:the|this)|the|this) patient (?:most likely |likely |probably )?(?:has|is suffering from|suffers from|had)"
-    r"|(?:this|it) is|that of|(?:most |very )?(?:likely|probably)|(?:an? )?(?:(?:possible|potential) )?(?:case|diagnosis) of|(?:most )?consistent with|an?|the) +",
+    r"|(?:this|it) is|that of|(?:most |very )?(?:likely|probably)|(?:an? )?(?:(?:possible|potential) )?(?:case|diagnosis|possibility) of|(?:most )?consistent with|an?|the) +",
     re.IGNORECASE,
 )
 ENDS = re.compile(
     r"(?<!\bvs)(?<!\bSt)[.!?](?!(?<=\b[A-Z]\.) [a-z])(?=\s|$|[*_\"')])|,? (?:because|given|based on|since|(?<!such )as (?:evidenced|it|the|this|there|suggested|shown|indicated|supported)|which|that|who"
     r"|characteri[sz]ed|considering|followed by|although|though|but|however|rather than|supported by|is|are|was|were|has|have|would|could|should"
     r"|may|might|can)\b|, (?:an?|the|caused|with|due|most|likely|as|and the|not|so|confirmed|especially|particularly|such as|including)\b"
-    r"| as (?:an?|the)\b| [-–—] (?!or\b|vs)|—| ?(?:[|｜]|→)|: |:$"
+    r"| as (?:an?|the)\b| (?:this|it|these)(?= (?:is|are)\b)| [-–—] (?!or\b|vs)|—| ?(?:[|｜]|→)|: |:$"
     r"|; (?=[^;.]*\b(?:is|are|was|were|has|less|unlikely)\b)",
     re.IGNORECASE,
 )
 """Where a name ends and an explanation begins. A semicolon, `or` and `and` are no ends: who names several at once has named none."""
 CIRCUMSTANCE = re.compile(
-    r",? (?:due to|secondary to|caused by|provoked by|complicated by|involving|following|in the (?:setting|context) of|(?<=\) )with) ",
+    r",? (?:due to|leading to|secondary to|caused by|provoked by|complicated by|involving|following|in the (?:setting|context) of|(?<=\) )with) ",
     re.IGNORECASE,
 )
 """Where a long name ends and its cause or its extent begins."""
@@ -178,6 +178,12 @@ NO_BARE_NAME = re.compile(
     re.IGNORECASE,
 )
 """Words of talk about the task: an answer of a few words with one of them is no name."""
+EVIDENCE = re.compile(
+    rf"(?:(?:the|these|this patient|this|patient|given|based|considering|all)\b[^.]*?)\b(?:suggests?|points? to|indicates?|raises? (?:suspicion|concern) (?:for|of)|{FITS}) "
+    r"+(?P<rest>.*)",
+    re.IGNORECASE,
+)
+"""A sentence behind a label that names the evidence first."""
 GAP = "#"
 """An empty heading where a list was: what comes behind it is not what a label above it names."""
 HEAD = re.compile(r"[,:;|]| [-–—] ")
@@ -186,6 +192,8 @@ ANSWER_HEADING = re.compile(
     r"(?:#{1,6}[ \t]*[*_]{0,3}|[*_]{2,3})[ \t]*(?:(?:my|the|final|short)[ \t]+){0,2}answer[ \t]*:?[ \t]*[*_]{0,3}[ \t]*#*", re.IGNORECASE
 )
 """A line that is a heading, or in bold, and says `Answer` alone."""
+DEEP = 4
+"""Indent from which a label belongs to an entry of a list."""
 TABLE_ROW = re.compile(r"\s*\|.*\|.*\|\s*")
 LETTER = re.compile(r"[^\W\d_]")
 
@@ -350,7 +358,7 @@ def _labelled(text: str) -> Iterator[tuple[int, str]]:
         mark = mark_of(line)
         plain = DECORATION.sub("", mark.words if mark.number else line).rstrip(" *_`")
         match = LABEL.match(plain)
-        if match and (match["rest"] is not None or match.end() == len(plain)):
+        if match and mark.indent < DEEP and (match["rest"] is not None or match.end() == len(plain)):
             rest = (match["rest"] or "").strip(" *_`")
             rest = (mark_of(rest).words or rest) if rest else _next_line(lines[number + 1 :])
             yield place, OF_FINDINGS.sub("", rest) if match["impression"] else rest
@@ -359,24 +367,25 @@ def _labelled(text: str) -> Iterator[tuple[int, str]]:
 
 def _of_label(words: str) -> str:
     """Return the name behind a label, or that the sentence behind it suggests."""
-    name = "" if OPENER.match(words) else _name(words)
-    return name or _suggested(words)
+    if sentence := EVIDENCE.match(words):
+        return _name(sentence["rest"])
+    return "" if OPENER.match(words) else _name(RANK.sub("", words, count=1))
 
 
-def _name(text: str) -> str:
-    """Return the name at the beginning of a statement; empty if it begins with something else."""
+def _name(text: str, longest: int = MAX_WORDS) -> str:
+    """Return the name at the beginning of a statement; empty if it begins with something else, or is longer than any name."""
     plain = NUMBER_BEHIND.sub("", " ".join(re.sub(r"[*_`]{1,3}", "", text).split())).lstrip("\"'(, ")
     for _ in range(3):
         plain = plain[match.end() :] if (match := OPENING.match(plain)) else plain
     if NO_NAME.match(plain) or not plain or BRACKETED.search(plain) or plain.partition(":")[0].upper() in KNOWN:
         return ""
     name = clean(ENDS.split(INLINE_NUMBER.split(plain)[0], maxsplit=1)[0])
-    if len(BRACKETS.sub("", name).split()) > MAX_WORDS:
+    if len(BRACKETS.sub("", name).split()) > longest:
         name = CIRCUMSTANCE.split(name, maxsplit=1)[0]
     name = UNCLOSED.sub(r"\1", name)
     if not LETTER.search(name) or NAMES_NOTHING.fullmatch(name) or OF_A_SECTION.search(name) or "?" in name:
         return ""
-    return name if normal_form(name) and len(BRACKETS.sub("", name).split()) <= MAX_WORDS else ""
+    return name if normal_form(name) and len(BRACKETS.sub("", name).split()) <= longest else ""
 
 
 def _listed(text: str, *, bare: bool) -> tuple[list[str], str]:
@@ -418,9 +427,9 @@ def _entry(words: str) -> str:
     """Return the name of an entry of a list, empty for one that is a sentence or a part of the requested form."""
     entry = RANK.sub("", clean(words), count=1)
     entry = LABEL.sub(lambda label: label["rest"] or "", entry, count=1) if LABEL.match(entry) else entry
-    name = LAST_BUT_ONE.sub("", _name(entry))
+    name = LAST_BUT_ONE.sub("", _name(entry, MAX_LIST_WORDS))
     is_sentence = VERB.search(HEAD.split(BRACKETS.sub("", entry), maxsplit=1)[0])
-    return "" if is_sentence or name.upper().partition(" ")[0] in KNOWN or len(name.split()) > MAX_LIST_WORDS else name
+    return "" if is_sentence or name.upper().partition(" ")[0] in KNOWN else name
 
 
 def _only_names(text: str) -> list[str]:
