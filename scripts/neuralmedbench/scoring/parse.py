@@ -56,7 +56,19 @@ SPACED = {
     "】": "] ",
 }
 """Signs that Chinese and Japanese write without a space."""
-OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " ", "\u00a0": " ", "\u202f": " ", "\u2011": "-"}
+OTHER_SIGNS = {
+    **SPACED,
+    "،": ",",
+    "؛": ";",
+    "؟": "?",
+    "।": ".",
+    "٪": "%",
+    "٫": ".",
+    "\u3000": " ",
+    "\u00a0": " ",
+    "\u202f": " ",
+    "\u2011": "-",
+}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
 LONGEST_ANSWER = 200_000
