@@ -237,20 +237,22 @@ def _lines_apart(text: str) -> str:
 
 
 def _without_tables(lines: list[str]) -> Iterator[str]:
-    """Yield lines with the rows of a table of diagnoses as a numbered list of them, without the other columns and without other tables."""
+    """Yield lines with the rows of a table of diagnoses as a numbered list, without its other columns; other tables stay."""
     column, rank = None, 0
     for line in lines:
-        cells = TABLE_ROW.fullmatch(line) and line.strip().strip("|").split("|")
-        if not cells:
+        if not TABLE_ROW.fullmatch(line):
             column, rank = None, 0
             yield line
-        elif not rank:
+            continue
+        cells = line.strip().strip("|").split("|")
+        if not rank:
             nouns = [NOUNS.search(cell) for cell in cells]
-            column = next((place for place, noun in enumerate(nouns) if noun and noun["diagnoses"]), None)
-            rank = 1
-        elif column is not None and column < len(cells) and LETTER.search(cells[column]):
-            yield f"{rank}. {cells[column].strip()}"
+            column, rank = next((place for place, noun in enumerate(nouns) if noun and noun["diagnoses"]), None), 1
+        elif column is not None and LETTER.search(name := cells[min(column, len(cells) - 1)]):
+            yield f"{rank}. {name.strip()}"
             rank += 1
+        if column is None:
+            yield line
 
 
 def free_answer(text: str) -> str:
