@@ -6,19 +6,19 @@ Only what commits itself is read: mentions are not.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 from typing import Any
 
+from neuralmedbench.records.json_objects import objects_in
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.lists import NOUNS, OPENER, PARAGRAPH_END, introduces, is_heading, list_from, mark_of
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, KNOWN, clean
-from neuralmedbench.scoring.structured_answer import valid_text
+from neuralmedbench.scoring.structured_answer import read_json, valid_text
 
 MAX_CHARACTERS = 40_000
-MAX_OBJECTS, MAX_DEPTH = 50, 3
+MAX_DEPTH = 3
 MAX_WORDS, MAX_LIST_WORDS, MAX_BARE_WORDS, MAX_BARE_LINES, MAX_FREE_WORDS, MAX_SHORT_WORDS, MAX_ANSWER_WORDS = 14, 10, 8, 10, 60, 200, 1300
 """Longest name behind a label, in a list, and in an answer of nothing but names; most of these; longest free answer without a label;
 longest answer of which any sentence may commit itself weakly: of a longer one only the last paragraph does; longest one whose last
@@ -455,18 +455,11 @@ def _bare(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a text, outermost first."""
-    decoder = json.JSONDecoder()
-    end = 0
-    for match in list(re.finditer(r"[{\[]", text))[:MAX_OBJECTS]:
-        if match.start() < end:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        value = valid_text(value)
-        yield from _inner({"diagnoses": value} if isinstance(value, list) and text[:end].strip() == text.strip() else value, 0)
+    """Yield the JSON objects of a text, outermost first; a text that is a list is one of diagnoses."""
+    if isinstance(whole := read_json(text), list):
+        yield {"diagnoses": whole}
+    for value in objects_in(text):
+        yield from _inner(valid_text(value), 0)
 
 
 def _inner(value: Any, depth: int) -> Iterator[dict[str, Any]]:
