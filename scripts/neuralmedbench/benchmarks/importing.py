@@ -21,8 +21,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head, shows_nothing
-from neuralmedbench.records.items import Disclosure, Gold, Kind, Runner
-from neuralmedbench.records.model_marks import with_inert_texts
+from neuralmedbench.records.items import OPTION, Disclosure, Gold, Kind, Runner
+from neuralmedbench.records.model_marks import marks_in, with_inert_texts, with_picture_names
 from neuralmedbench.records.questions import (
     ANSWERS,
     DISCLOSURES,
@@ -30,6 +30,7 @@ from neuralmedbench.records.questions import (
     IMAGES,
     IMPORT_RECORD,
     LETTERS,
+    PICTURE,
     QUESTIONS,
     ImportRecord,
     Question,
@@ -189,8 +190,11 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
 
 def _with_inert_marks(row: QuestionEntry) -> tuple[QuestionEntry, tuple[str, ...]]:
     """Return a row whose texts hold no marks of a model's pictures or turns, and the marks that they held; names of files stay."""
-    marks: list[str] = []
-    question, gold, disclosures = with_inert_texts((replace(row.question, images=()), row.gold, row.disclosures), marks)
+    marks = marks_in(row.question.question)
+    pictures = [image for image in row.question.images if image.role != OPTION]
+    names = [image.label or PICTURE.replace("{number}", str(number)) for number, image in enumerate(pictures, start=1)]
+    asked = replace(row.question, question=with_picture_names(row.question.question, names), images=())
+    question, gold, disclosures = with_inert_texts((asked, row.gold, row.disclosures), marks)
     images = tuple(replace(image, label=with_inert_texts(image.label, marks)) for image in row.question.images)
     inert = replace(row, question=replace(question, images=images), gold=gold, disclosures=disclosures)
     return (inert if marks else row), tuple(dict.fromkeys(marks))
@@ -407,8 +411,8 @@ def _marks(record: ImportRecord) -> str:
     marks = [mark for mark, _ in Counter(mark for found in record.marks.values() for mark in found).most_common()]
     return (
         f"  marks of models in {counted(len(record.marks), 'question')} ({listing(marks, SHOWN_REASONS)}; first: {next(iter(record.marks))}):"
-        " they would bind a picture or end the question, so a line of picture marks alone is left out, and the others are written as words,"
-        " `(image 1)`"
+        " they would bind a picture or end the question, so a line of picture marks alone is left out, a mark in a sentence becomes the name of its picture"
+        " where there are as many marks as pictures, and the others are written as words, `(image 1)`"
     )
 
 

@@ -1,9 +1,10 @@
-"""Find calls that are too long for a model before anything is sent: prompt and longest answer against `context_tokens` of its yaml."""
+"""Find calls that a model cannot take before anything is sent: too long for `context_tokens` of its yaml, or with pictures that are refused."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.causes import TOO_LONG
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.model_run import ModelRun
+from neuralmedbench.models.picture_limits import refused_pictures
 from neuralmedbench.models.prices import longest_answer
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.models.token_estimates import Estimator
@@ -89,10 +91,18 @@ class ContextLength:
 
     def __init__(self, model: ModelConfig, root: Path = Path()) -> None:
         self._limit, self._answer = model.context_tokens, longest_answer(model) or 0
+        self._model, self._root = model, root
         self._estimator = Estimator(model, root)
 
     def reason(self, messages: Sequence[PromptMessage], schema: str = "") -> str:
         """Return why a call is not made; empty if it fits or may fit."""
+        return self._too_long(messages, schema) or self.refused_pictures(messages)
+
+    def refused_pictures(self, messages: Sequence[PromptMessage]) -> str:
+        """Return why the pictures of a call are refused; empty if they are not."""
+        return refused_pictures(self._model, messages, self._root)
+
+    def _too_long(self, messages: Sequence[PromptMessage], schema: str) -> str:
         if self._limit is None or self._estimator.prompt_at_least(messages, schema) + self._answer <= self._limit:
             return ""
         # the same words for every call of a model: reasons are counted
@@ -103,7 +113,7 @@ class ContextLength:
         too_long = near = False
         largest = 0
         for call in calls if self._limit is not None else ():
-            is_too_long = call.certain and bool(self.reason(call.messages, call.schema))
+            is_too_long = call.certain and bool(self._too_long(call.messages, call.schema))
             more = call.unknown + self._answer
             if is_too_long or self._estimator.prompt_perhaps(call.messages, call.schema) + more > (self._limit or 0):
                 too_long, near = too_long or is_too_long, True
@@ -120,7 +130,7 @@ class ContextLength:
 
 
 def check_lengths(due: Sequence[SampleWalk], run: ModelRun, *, total: int) -> int:
-    """Say before the first call of a run which requests are too long, or may be.
+    """Say before the first call of a run which requests are too long, or may be, and whose pictures are refused.
 
     Parameters
     ----------
@@ -134,7 +144,7 @@ def check_lengths(due: Sequence[SampleWalk], run: ModelRun, *, total: int) -> in
     Returns
     -------
     int
-        Samples whose next call is too long; they are skipped.
+        Samples whose next call is not made; they are skipped.
 
     Raises
     ------
@@ -144,16 +154,20 @@ def check_lengths(due: Sequence[SampleWalk], run: ModelRun, *, total: int) -> in
     model, length, found = run.model, ContextLength(run.model, run.root), LengthCount()
     due = [walk for walk in due if not walk.asks_informant]
     calls = {(walk.request.item_id, walk.request.arm, walk.request.strategy): walk for walk in due}
+    refused = Counter[str]()
     for walk in calls.values():
         found.add(length.count([DueCall(walk.messages, sent_schema(walk.request, model))]))
-    too_long = sum(bool(length.reason(walk.messages, sent_schema(walk.request, model))) for walk in due) if found.too_long else 0
-    lines = length.words(found)
-    if too_long > (math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total):
+        refused[length.refused_pictures(walk.messages)] += 1
+    refused.pop("", None)
+    has_unsent = found.too_long or refused
+    unsent = sum(bool(length.reason(walk.messages, sent_schema(walk.request, model))) for walk in due) if has_unsent else 0
+    lines = [f"{counted(number, 'request')} not asked, {why}" for why, number in refused.items()] + length.words(found)
+    if unsent > (math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total):
         message = (
-            f"model {model.name}: {lines[0]}. They are {too_long} of {total} answers, more than max_failed_fraction {run.max_failed_fraction:g};"
+            f"model {model.name}: {lines[0]}. They are {unsent} of {total} answers, more than max_failed_fraction {run.max_failed_fraction:g};"
             " nothing was sent"
         )
         raise ConfigError(message)
     for line in lines:
         print(f"{model.name}: {line}", file=sys.stderr)
-    return too_long
+    return unsent

@@ -12,7 +12,6 @@ from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.config.layouts import COMMON_ORDER, Layout
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.parts import PICTURE
 from neuralmedbench.records.arm_changes import AlteredPicture, as_asked, is_movable
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import (
@@ -29,6 +28,7 @@ from neuralmedbench.records.items import (
     slice_of,
     with_only,
 )
+from neuralmedbench.records.questions import PICTURE
 from neuralmedbench.records.requests import EARLIER
 from neuralmedbench.records.words import SIGNS_OF_A_WORD, WITHOUT_SPACES
 

@@ -8,7 +8,7 @@ from neuralmedbench.config.layouts import CASE, COMMON_ORDER, PICTURES, QUESTION
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import NEEDED, OPTION, Item, ItemImage
-from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.questions import LETTERS, PICTURE
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 
 
@@ -35,10 +35,6 @@ def _option_label(item: Item, image: ItemImage) -> str:
     """Return the label of an option: its letter, and its name in the question if that differs (`Option B (Figure 2)`)."""
     label = f"Option {LETTERS[item.options.index(image.label)]}"
     return label if image.label == label else f"{label} ({image.label})"
-
-
-PICTURE = "Picture {number}"
-"""Name of a picture in a label."""
 
 
 def picture_label(number: int, image: ItemImage, policy: str, called: str = PICTURE) -> str:

@@ -15,9 +15,9 @@ examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome,
 examinations.matching: REQUEST_KINDS, match_request, offered_requests
 fact_matching: MOST_FACTS, matching_facts, matching_statements
 items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, SIDE_WORDS, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
-json_objects: objects_in
-model_marks: marks_in, with_inert_texts, without_marks
-questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
+json_objects: json_value, objects_in
+model_marks: marks_in, with_inert_texts, with_picture_names, without_marks
+questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, PICTURE, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, long_prompt_line, order_of_parts, with_earlier_answer
 responses: ANOTHER_MODEL, COUNTS, MISSING_STATES, PARTS, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_by_another_model, is_cut_in_thought, printable_name, served_by, token_count, total_of, usage_of
 result_columns: MEASURES, TABLES, TOPICS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
@@ -21,6 +22,10 @@ MARK = re.compile(
 )
 """Angles and brackets of tokens, whichever family has them: `<0.5 cm`, `a<b>c` and `[1]` are none."""
 IS_PICTURE = re.compile(rf"{PICTURE_WORDS}|vision_(?:start|end|pad)|/?IMG\w*", re.IGNORECASE)
+
+
+IS_BEGIN, IS_END = re.compile("start|begin", re.IGNORECASE), re.compile("</|end|break", re.IGNORECASE)
+"""Marks around a picture's place; the first is the place where nothing stands between them."""
 
 
 def marks_in(text: str) -> list[str]:
@@ -48,11 +53,40 @@ def without_marks(text: str) -> str:
     return whole
 
 
+def with_picture_names(text: str, names: Sequence[str]) -> str:
+    """Return a text with every picture mark of a sentence as the name of its picture, if it has as many such marks as there are pictures.
+
+    Examples
+    --------
+    >>> with_picture_names("Is <image> darker than <|vision_start|><|image_pad|><|vision_end|>?", ["Picture 1", "Picture 2"])
+    'Is Picture 1 darker than Picture 2?'
+    """
+    marks = [match for match in MARK.finditer(text) if _is_of_picture(match)]
+    inner = [match for match in marks if not IS_BEGIN.search(match[0]) and not IS_END.search(match[0])]
+    places = [match.start() for match in inner or marks if not IS_END.search(match[0])]
+    if len(places) != len(names):
+        return text
+    for match in reversed(marks):
+        line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+        if not _is_of_pictures(line):
+            name = _name_of(match[0], places.index(match.start()), names) if match.start() in places else ""
+            text = text[: match.start()] + name + text[match.end() :]
+    return text
+
+
+def _name_of(mark: str, rank: int, names: Sequence[str]) -> str:
+    """Return the name of a mark's picture: of its number if it has one, else of its rank."""
+    number = re.search(r"\d+", mark)
+    return names[int(number[0]) - 1] if number and 0 < int(number[0]) <= len(names) else names[rank]
+
+
+def _is_of_picture(match: re.Match[str]) -> bool:
+    return IS_PICTURE.fullmatch(next(filter(None, match.groups()))) is not None
+
+
 def _is_of_pictures(line: str) -> bool:
     marks = list(MARK.finditer(line))
-    return (
-        bool(marks) and not MARK.sub("", line).strip() and all(IS_PICTURE.fullmatch(next(filter(None, match.groups()))) for match in marks)
-    )
+    return bool(marks) and not MARK.sub("", line).strip() and all(map(_is_of_picture, marks))
 
 
 def with_inert_texts(value: R, marks: list[str]) -> R:

@@ -17,6 +17,8 @@ QUESTIONS, ANSWERS, DISCLOSURES, IMAGES = QUESTION_FILES = ("questions.jsonl", "
 IMPORT_RECORD = "import.json"
 """Record of the import, beside them; curated and hand-written sets have none."""
 
+PICTURE = "Picture {number}"
+"""Name of a picture in a label, and of its place in a question."""
 IMAGE_COLUMNS = ("file_path", "sha256", "width", "height")
 """Columns of `images.csv`, one row per picture: path below the folder of imported pictures, digest of its bytes, size in pixels."""
 

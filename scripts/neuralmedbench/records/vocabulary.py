@@ -76,7 +76,7 @@ class Urgency:
 
     def of(self, key: str, vocabulary: Vocabulary) -> TimeCritical | None:
         """Return the entry of a diagnosis, or of the nearest wider term that is listed; None if it is not time-critical."""
-        for name in (key, *(wider.key for wider in vocabulary.ancestors(key))):
+        for name in vocabulary.lineage(key):
             if name in self.not_time_critical:
                 return None
             if name in self.time_critical:
@@ -357,7 +357,11 @@ class Vocabulary:
 
     def descendants(self, key: str) -> Iterator[Diagnosis]:
         """Yield the narrower terms of a diagnosis, in the order of the file."""
-        return (entry for entry in self.diagnoses.values() if any(wider.key == key for wider in self.ancestors(entry.key)))
+        return (entry for entry in self.diagnoses.values() if key in self.lineage(entry.key)[1:])
+
+    def lineage(self, key: str) -> tuple[str, ...]:
+        """Return the key of a diagnosis and those of its wider terms, the nearest first."""
+        return (key, *(wider.key for wider in self.ancestors(key)))
 
     def ancestors(self, key: str) -> Iterator[Diagnosis]:
         """Yield the wider terms of a diagnosis, the nearest first."""

@@ -6,22 +6,25 @@ Only what commits itself is read: mentions are not.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 from typing import Any
 
+from neuralmedbench.records.json_objects import objects_in
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.lists import NOUNS, OPENER, PARAGRAPH_END, introduces, is_heading, list_from, mark_of
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, KNOWN, clean
-from neuralmedbench.scoring.structured_answer import valid_text
+from neuralmedbench.scoring.structured_answer import read_json, valid_text
 
 MAX_CHARACTERS = 40_000
-MAX_OBJECTS, MAX_DEPTH = 50, 3
-MAX_WORDS, MAX_LIST_WORDS, MAX_BARE_WORDS, MAX_BARE_LINES, MAX_FREE_WORDS, MAX_SHORT_WORDS = 14, 10, 8, 10, 60, 200
+MAX_DEPTH = 3
+MAX_WORDS, MAX_LIST_WORDS, MAX_BARE_WORDS, MAX_BARE_LINES, MAX_FREE_WORDS, MAX_SHORT_WORDS, MAX_ANSWER_WORDS = 14, 10, 8, 10, 60, 200, 1300
 """Longest name behind a label, in a list, and in an answer of nothing but names; most of these; longest free answer without a label;
-longest answer of which any sentence may commit itself: of a longer one only the last paragraph does."""
+longest answer of which any sentence may commit itself weakly: of a longer one only the last paragraph does; longest one whose last
+statement counts wherever it stands: of a longer one, a discussion, it does only at the end, if several name different things."""
+END = 0.8
+"""Share of a discussion behind which it ends."""
 OWN_LINE = re.compile(r"\\n(?![a-z])|(?<=:) +(?=[+#(]?1[.)] )")
 """Where a line ends that was not ended: a written `\\n`, and the colon before a list in the same line."""
 
@@ -31,23 +34,24 @@ ESCAPED = re.compile(r"\\(?=[-+#.*_])")
 # an adjective of certainty or rank, repeated at most four times: `the single most likely diagnosis`
 CERTAIN = (
     r"(?:final|most (?:likely|probable|plausible|compelling)|likeliest|likely|probable|primary|principal|leading|main|working|definitive|definite"
-    r"|presumptive|provisional|suspected|top|best|overall|correct|single|clinical|radiological|imaging|unifying|diagnostic)"
+    r"|presumptive|provisional|suspected|top|best|overall|correct|single|clinical|radiological|imaging|unifying|diagnostic|potential)"
 )
 DIAGNOSIS = r"(?:diagnosis(?: *#?1)?|diagnoses|dx|answer)"
 CALLED = (
     rf"(?:(?:the|my|our) +(?:{CERTAIN}[ ,]{{1,3}}){{0,4}}(?:diagnosis(?: *#?1)?|dx|answer)"
     rf"|(?:(?:the|my|our) +)?(?:{CERTAIN}[ ,]{{1,3}}){{1,4}}"
-    r"(?:(?:differential +)?diagnosis|dx|answer|consideration|differential|possibility|cause|etiology|candidate|explanation|suspicion|hypothesis))"
+    r"(?:(?:(?:differential|initial|preliminary) +)?diagnosis|dx|answer|consideration|differential|possibility|cause|etiology|candidate|explanation|suspicion|hypothesis))"
 )
 IS = r"(?:is(?: likely(?: to be)?)?|was|would be|remains|appears to be|seems to be|must be|should be)"
 LABEL = re.compile(
-    rf"(?:(?:the|my|our|first) +)?(?:{CERTAIN}[ ,/-]{{1,3}}){{0,4}}(?:{DIAGNOSIS}|(?P<impression>impression))(?: *\([^)\n]{{0,40}}\))?"
+    rf"(?:(?:the|my|our|first) +)?(?:{CERTAIN}[ ,/-]{{1,3}}){{0,4}}(?:{DIAGNOSIS}|possible +diagnosis|(?P<impression>impression))(?: *\([^)\n]{{0,40}}\))?"
     rf" *[*_`]{{0,3}} *(?:(?:[:：=]| [–—-] )[ *_`]*(?P<rest>[^\n]*)|$)",
     re.IGNORECASE,
 )
 """A line that is, or begins with, the label of a diagnosis; `Differential diagnosis` is none."""
 AHEAD = re.compile(
-    rf"\b{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b[^.:;\n]{{0,120}}?)??,? +{IS}\b[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
+    rf"\b(?:{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b(?:(?!\b(?:but|as|must|remains?|because)\b)[^.:;\n]){{0,120}}?)??,? +{IS}\b"
+    rf"|(?:following|(?:make|propose|reach) (?:an?|the)) +(?:{CERTAIN} +){{0,3}}diagnosis *(?:of\b|:|of *:))[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
     re.IGNORECASE,
 )
 """`The most likely diagnosis is X.`"""
@@ -85,14 +89,18 @@ WEAKER = tuple(
 has counts, if nothing clearer is there, and if all of this kind name the same."""
 
 NOT_THIS = re.compile(
-    r"(?:\b(?:if|unless|whether|what|which|exclude|excludes|against|(?:treatment|management|therapy|tests?|step) (?:for|of|in)|not|never|neither|doubt|unlikely)\b[^.;\n]*|n't\b[^.;\n]*"
+    r"(?:\b(?:if|unless|until|whether|what|where|which|why|how|exclude|excludes|against|(?:treatment|management|therapy|tests?|step) (?:for|of|in)|not|never|neither|doubt|unlikely)\b[^.;\n]*|n't\b[^.;\n]*"
     r"|\b(?:less|least|second|third|next|other|another|alternative|alternate|former|initial|previous|prior|earlier|wrong|incorrect|differential)"
     r"[ ,*_]{1,4}(?:(?:the|a|an|most) +)?)$",
     re.IGNORECASE,
 )
 """Words before a statement, in its sentence, after which it is a condition, a question, another rank or a denial."""
-BELIEF = re.compile(r"^.*\b(?:believe|think|say|suspect|conclude|feel|suggests?|indicates?|means?)(?: +that)? +", re.IGNORECASE)
-CLAUSE = re.compile(r", (?:and |but )?(?:while|whereas|although|though) ", re.IGNORECASE)
+PREDICATE = re.compile(r"\b(?:is|was|be|being|remains|of) $", re.IGNORECASE)
+"""Words before a statement that make it one about what comes before: `X is the most likely diagnosis given the age, and surgery is urgent`."""
+BELIEF = re.compile(
+    r"^.*\b(?:believe|think|say|suspect|conclude|feel|confident|confidence|certain|suggests?|indicates?|means?)(?: +that)? +", re.IGNORECASE
+)
+CLAUSE = re.compile(r", (?:(?:and |but )?(?:while|whereas|although|though)|but) ", re.IGNORECASE)
 BOLD = re.compile(r"\*\*|__")
 OF_FINDINGS = re.compile(rf"^(?:no\b.*|[^.\n]*?\b(?:{FITS}|suggesting|representing|favou?red to represent) +)", re.IGNORECASE)
 """Findings before the diagnosis, or their absence, in the line of an impression."""
@@ -103,7 +111,7 @@ FIRST_SENTENCE = re.compile(
 LAST_BUT_ONE = re.compile(r"[;,] *(?:and|or)$")
 OF_A_SECTION = re.compile(
     r"^(?:overview|introduction|background|summary|synthesis|conclusions?|discussion|assessment|approach|key)\b"
-    r"|\b(?:causes|a?etiologies|considerations|processes|possibilities|categories)$",
+    r"|\b(?:causes|a?etiologies|considerations|process(?:es)?|lesion|possibilities|categories|diagnos[ie]s)$",
     re.IGNORECASE,
 )
 """Headings and groups: no diagnosis, but parts of a discussion."""
@@ -121,27 +129,36 @@ OF_THE_CASE = re.compile(
 """What findings may fit, other than a diagnosis: the patient's history."""
 NO_NAME = re.compile(
     r"(?:not|unlikely|no longer|between|clear|neither|none of|to|that|what|which|when|if|how|listed|based|as follows|the following|given|made|shown|one|the one"
+    r"|patient|diagnosis|clinical (?:presentation|picture|findings|features)|constellation|combination|description|presentation|findings|symptoms|features|picture|prognosis|treatment|presence|absence|overlooked|all (?:available|of|the)|why"
+    r"|already|further|highly|strongly|(?:critical|crucial|essential|important)(?= (?:to|for|in|that|and)\b|[,.;]|$)|uncertain|negative|presumptive|provisional|tentative|directed|excluded|articulated"
     r"|examined|discussed|reviewed|(?:re)?considered|used|needed|called|known|supported|confirmed|established|it|he|she|they|this|there|these|those|also|still|often|usually)\b",
     re.IGNORECASE,
 )
 """Beginnings of a rest that names nothing."""
 OPENING = re.compile(
-    r"(?:(?:therefore|thus|hence|so|overall|of course|in (?:conclusion|summary)|(?:based on|given) [^,]{1,200}),?|it is (?:most )?likely|(?:that (?:the|this)|the|this) patient (?:most likely |likely |probably )?(?:has|is suffering from|suffers from|had)"
-    r"|(?:this|it) is|that of|(?:most |very )?(?:likely|probably)|(?:an? )?(?:case|diagnosis) of|(?:most )?consistent with|an?|the) +",
+    r"(?:(?:therefore|thus|hence|so|overall|of course|in (?:conclusion|summary)|(?:based on|given) [^,]{1,200}),?|while|although|though|since|because|it is (?:most )?likely|(?:that (?:the|this)|the|this) patient (?:most likely |likely |probably )?(?:has|is suffering from|suffers from|had)"
+    r"|(?:this|it) is|that of|(?:most |very )?(?:likely|probably)|(?:an? )?(?:(?:possible|potential) )?(?:case|diagnosis|possibility) of|(?:most )?consistent with|an?|the) +",
     re.IGNORECASE,
 )
 ENDS = re.compile(
     r"(?<!\bvs)(?<!\bSt)[.!?](?!(?<=\b[A-Z]\.) [a-z])(?=\s|$|[*_\"')])|,? (?:because|given|based on|since|(?<!such )as (?:evidenced|it|the|this|there|suggested|shown|indicated|supported)|which|that|who"
     r"|characteri[sz]ed|considering|followed by|although|though|but|however|rather than|supported by|is|are|was|were|has|have|would|could|should"
-    r"|may|might|can)\b|, (?:an?|the|caused|with|due|most|likely|as|and the|not|so)\b| [-–—] (?!or\b|vs)| ?[|｜]|: |:$"
+    r"|may|might|can)\b|, (?:an?|the|caused|with|due|most|likely|as|and the|not|so|confirmed|especially|particularly|such as|including)\b"
+    r"| as (?:an?|the)\b| (?:this|it|these)(?= (?:is|are)\b)| [-–—] (?!or\b|vs)|—| ?(?:[|｜]|→)|: |:$"
     r"|; (?=[^;.]*\b(?:is|are|was|were|has|less|unlikely)\b)",
     re.IGNORECASE,
 )
 """Where a name ends and an explanation begins. A semicolon, `or` and `and` are no ends: who names several at once has named none."""
+CIRCUMSTANCE = re.compile(
+    r",? (?:due to|leading to|secondary to|caused by|provoked by|complicated by|involving|following|in the (?:setting|context) of|(?<=\) )with) ",
+    re.IGNORECASE,
+)
+"""Where a long name ends and its cause or its extent begins."""
+UNCLOSED = re.compile(r"\s*\([^()]*$|^([^()]*)\).*$")
 BRACKETED = re.compile(r"^\[[^\[\]]*\]|<[^<>]*(?:diagnosis|paragraph|for it|against it)")
 """Text that was removed (`[NAME]`), and copied words of the form."""
 NAMES_NOTHING = re.compile(
-    rf"(?:(?:{CERTAIN}|{DIAGNOSIS}|one|the|an?|and|or|of|conditions?|diseases?|disorders?|process|patient|serious|complex|underlying|multi\w+|systemic|medical)[ ,/-]*)+",
+    rf"(?:(?:{CERTAIN}|{DIAGNOSIS}|one|the|an?|several|possible|potential|differential|and|or|of|conditions?|diseases?|disorders?|process|patient|serious|complex|underlying|multi\w+|systemic|medical)[ ,/-]*)+",
     re.IGNORECASE,
 )
 """Words of a statement that goes in a circle: `The most likely diagnosis is the most likely one.`"""
@@ -161,12 +178,23 @@ NO_BARE_NAME = re.compile(
     re.IGNORECASE,
 )
 """Words of talk about the task: an answer of a few words with one of them is no name."""
+EVIDENCE = re.compile(
+    rf"(?:(?:the|these|this patient|this|patient|given|based|considering|all)\b[^.]*?)\b(?:suggests?|points? to|indicates?|raises? (?:suspicion|concern) (?:for|of)|{FITS}) "
+    r"+(?P<rest>.*)",
+    re.IGNORECASE,
+)
+"""A sentence behind a label that names the evidence first."""
+GAP = "#"
+"""An empty heading where a list was: what comes behind it is not what a label above it names."""
 HEAD = re.compile(r"[,:;|]| [-–—] ")
 """What ends the first words of an entry of a list: with a verb among these it is a sentence, not a name."""
 ANSWER_HEADING = re.compile(
     r"(?:#{1,6}[ \t]*[*_]{0,3}|[*_]{2,3})[ \t]*(?:(?:my|the|final|short)[ \t]+){0,2}answer[ \t]*:?[ \t]*[*_]{0,3}[ \t]*#*", re.IGNORECASE
 )
 """A line that is a heading, or in bold, and says `Answer` alone."""
+DEEP = 4
+"""Indent from which a label belongs to an entry of a list."""
+TABLE_ROW = re.compile(r"\s*\|.*\|.*\|\s*")
 LETTER = re.compile(r"[^\W\d_]")
 
 FIRST_KEYS = (
@@ -204,7 +232,27 @@ def leading_statement(text: str) -> str:
 
 
 def _lines_apart(text: str) -> str:
-    return OWN_LINE.sub("\n", ESCAPED.sub("", text[:MAX_CHARACTERS].replace("\t", " ")))
+    lines = OWN_LINE.sub("\n", ESCAPED.sub("", text[:MAX_CHARACTERS].replace("\t", " "))).split("\n")
+    return "\n".join(_without_tables(lines))
+
+
+def _without_tables(lines: list[str]) -> Iterator[str]:
+    """Yield lines with the rows of a table of diagnoses as a numbered list, without its other columns; other tables stay."""
+    column, rank = None, 0
+    for line in lines:
+        if not TABLE_ROW.fullmatch(line):
+            column, rank = None, 0
+            yield line
+            continue
+        cells = line.strip().strip("|").split("|")
+        if not rank:
+            nouns = [NOUNS.search(cell) for cell in cells]
+            column, rank = next((place for place, noun in enumerate(nouns) if noun and noun["diagnoses"]), None), 1
+        elif column is not None and LETTER.search(name := cells[min(column, len(cells) - 1)]):
+            yield f"{rank}. {name.strip()}"
+            rank += 1
+        if column is None:
+            yield line
 
 
 def free_answer(text: str) -> str:
@@ -266,16 +314,22 @@ def _name_behind(text: str, match: re.Match[str]) -> str:
 def _stated(text: str) -> str:
     """Return the last name that is called the diagnosis; a sentence that was cut off gives way to an earlier one."""
     text = BOLD.sub("", text)
-    statements = [(start, True, _name(words)) for start, words in _labelled(text)]
+    labels = [(start, True, _of_label(words)) for start, words in _labelled(text)]
+    statements = list(labels)
     for match in AHEAD.finditer(text):
-        if not NOT_THIS.search(_sentence_before(text, match)):
+        before = _sentence_before(text, match)
+        if not (NOT_THIS.search(before) or PREDICATE.search(before)):
             words = match["rest"].strip(" *_`") or _next_line(text[match.end("rest") :].split("\n"))
             complete = match.end("rest") < len(text) or bool(re.search(r"[.!?*\"')]", words))
             statements.append((match.start(), complete, _name(words)))
     for match in BEHIND.finditer(text):
         statements.append((match.start(), True, _name(_subject(_sentence_before(text, match)))))
+    named = [(complete, start, name) for start, complete, name in statements if name]
+    if len(text.split()) > MAX_ANSWER_WORDS and len({normal_form(name) for _, _, name in named}) > 1:
+        starts = {start for start, _, _ in labels}
+        named = [row for row in named if row[1] in starts or row[1] > END * len(text)]
     # complete ones are sorted behind the others
-    return max(((complete, start, name) for start, complete, name in statements if name), default=(False, 0, ""))[2]
+    return max(named, default=(False, 0, ""))[2]
 
 
 def _sentence_before(text: str, match: re.Match[str]) -> str:
@@ -303,26 +357,37 @@ def _labelled(text: str) -> Iterator[tuple[int, str]]:
     place = 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        plain = DECORATION.sub("", line).rstrip(" *_`")
+        mark = mark_of(line)
+        plain = DECORATION.sub("", mark.words if mark.number else line).rstrip(" *_`")
         match = LABEL.match(plain)
-        if match and (match["rest"] is not None or match.end() == len(plain)):
+        if match and mark.indent < DEEP and (match["rest"] is not None or match.end() == len(plain)):
             rest = (match["rest"] or "").strip(" *_`")
             rest = (mark_of(rest).words or rest) if rest else _next_line(lines[number + 1 :])
             yield place, OF_FINDINGS.sub("", rest) if match["impression"] else rest
         place += len(line) + 1
 
 
-def _name(text: str) -> str:
-    """Return the name at the beginning of a statement; empty if it begins with something else."""
+def _of_label(words: str) -> str:
+    """Return the name behind a label, or that the sentence behind it suggests."""
+    if sentence := EVIDENCE.match(words):
+        return _name(sentence["rest"])
+    return "" if OPENER.match(words) else _name(RANK.sub("", words, count=1))
+
+
+def _name(text: str, longest: int = MAX_WORDS) -> str:
+    """Return the name at the beginning of a statement; empty if it begins with something else, or is longer than any name."""
     plain = NUMBER_BEHIND.sub("", " ".join(re.sub(r"[*_`]{1,3}", "", text).split())).lstrip("\"'(, ")
     for _ in range(3):
         plain = plain[match.end() :] if (match := OPENING.match(plain)) else plain
     if NO_NAME.match(plain) or not plain or BRACKETED.search(plain) or plain.partition(":")[0].upper() in KNOWN:
         return ""
     name = clean(ENDS.split(INLINE_NUMBER.split(plain)[0], maxsplit=1)[0])
+    if len(BRACKETS.sub("", name).split()) > longest:
+        name = CIRCUMSTANCE.split(name, maxsplit=1)[0]
+    name = UNCLOSED.sub(r"\1", name)
     if not LETTER.search(name) or NAMES_NOTHING.fullmatch(name) or OF_A_SECTION.search(name) or "?" in name:
         return ""
-    return name if normal_form(name) and len(BRACKETS.sub("", name).split()) <= MAX_WORDS else ""
+    return name if normal_form(name) and len(BRACKETS.sub("", name).split()) <= longest else ""
 
 
 def _listed(text: str, *, bare: bool) -> tuple[list[str], str]:
@@ -338,12 +403,14 @@ def _listed(text: str, *, bare: bool) -> tuple[list[str], str]:
         if not introduced and is_heading(mark):
             continue
         entries, list_end = list_from(lines, marks, start)
+        if len(entries) > 1 and LABEL.match(clean(entries[0])) and not LABEL.match(clean(entries[1])):
+            continue  # sections: `1. Most likely diagnosis: X`, `2. Tests: Y`
         if introduced or (bare and start == beginning and (mark.number or list_end == len(lines))):
             names = list(_names_of(entries, headings="#" in mark.kind or is_heading(mark)))
             if names and names[0]:
                 above = "\n".join(lines[:start]).rstrip()
                 introduction = above.rpartition("\n")[2] if above.rstrip("*_ ").endswith(":") else ""
-                return [name for name in names if name], "\n".join((above.removesuffix(introduction), "", *lines[list_end:]))
+                return [name for name in names if name], "\n".join((above.removesuffix(introduction), GAP, *lines[list_end:]))
         end = end if is_heading(mark) else list_end
     return [], text
 
@@ -362,9 +429,9 @@ def _entry(words: str) -> str:
     """Return the name of an entry of a list, empty for one that is a sentence or a part of the requested form."""
     entry = RANK.sub("", clean(words), count=1)
     entry = LABEL.sub(lambda label: label["rest"] or "", entry, count=1) if LABEL.match(entry) else entry
-    name = LAST_BUT_ONE.sub("", _name(entry))
+    name = LAST_BUT_ONE.sub("", _name(entry, MAX_LIST_WORDS))
     is_sentence = VERB.search(HEAD.split(BRACKETS.sub("", entry), maxsplit=1)[0])
-    return "" if is_sentence or name.upper().partition(" ")[0] in KNOWN or len(name.split()) > MAX_LIST_WORDS else name
+    return "" if is_sentence or name.upper().partition(" ")[0] in KNOWN else name
 
 
 def _only_names(text: str) -> list[str]:
@@ -388,18 +455,11 @@ def _bare(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a text, outermost first."""
-    decoder = json.JSONDecoder()
-    end = 0
-    for match in list(re.finditer(r"[{\[]", text))[:MAX_OBJECTS]:
-        if match.start() < end:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        value = valid_text(value)
-        yield from _inner({"diagnoses": value} if isinstance(value, list) and text[:end].strip() == text.strip() else value, 0)
+    """Yield the JSON objects of a text, outermost first; a text that is a list is one of diagnoses."""
+    if isinstance(whole := read_json(text), list):
+        yield {"diagnoses": whole}
+    for value in objects_in(text):
+        yield from _inner(valid_text(value), 0)
 
 
 def _inner(value: Any, depth: int) -> Iterator[dict[str, Any]]:

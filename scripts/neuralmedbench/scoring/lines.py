@@ -314,8 +314,7 @@ def _find_words(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
 
 def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | None:
     for entry in named:
-        lineage = {entry.key, *(wider.key for wider in vocabulary.ancestors(entry.key))}
-        if all(other.key in lineage for other in named):
+        if {other.key for other in named} <= set(vocabulary.lineage(entry.key)):
             return entry
     return None
 

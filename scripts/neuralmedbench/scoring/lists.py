@@ -21,10 +21,10 @@ BEFORE_A_NUMBER = r"(?<!\b[Tt]ype)(?<!\b[Gg]rade)(?<!\b[Ss]tage)(?<!\b[Cc]lass)"
 
 NOUNS = re.compile(
     r"\b(?:(?P<diagnoses>diagnos[ei]s|d?dx|differentials?|conditions?|diseases?|disorders?|possibilit(?:y|ies)|causes?|candidates?"
-    r"|considerations?|a?etiolog(?:y|ies)|patholog(?:y|ies)|syndromes?|illness(?:es)?|explanations?|entit(?:y|ies))"
+    r"|(?:diagnostic|leading|main|possible|top)[ \t]+considerations?|a?etiolog(?:y|ies)|patholog(?:y|ies)|syndromes?|illness(?:es)?|explanations?|entit(?:y|ies))"
     r"|findings?|features?|symptoms?|signs?|facts?|reason\w*|rationale|evidence|support\w*|criteria|tests?|testing|exam\w*|investigations?"
     r"|stud(?:y|ies)|work-?ups?|imaging|labs?|laborator\w+|treatments?|manage\w*|therap\w+|medications?|steps?|questions?|points?"
-    r"|observations?|factors?|history|limitations?|references?|notes?|recommendations?|approach|epidemiology|pathophysiology|mechanisms?|prognosis|clues?|profile)\b",
+    r"|observations?|considerations?|factors?|history|limitations?|references?|notes?|recommendations?|approach|epidemiology|pathophysiology|mechanisms?|prognosis|clues?|profile)\b",
     re.IGNORECASE,
 )
 """The first of these nouns says what a list holds."""
@@ -35,12 +35,12 @@ RANKS = re.compile(
 )
 """Words that introduce diagnoses where no noun does."""
 DENIES = re.compile(
-    r"\b(?:exclu\w+|rul(?:ed?|ing)[ \t-]out|less|least|unlikely|not(?![ \t](?:just|only|an?|necessarily|limited|exhaustive))|cannot|against|other|alternativ\w+|additional|requir\w+|confirm\w*"
-    r"|establish\w*|reject\w*|discard\w*|wrong|incorrect)\b|n't\b|\b(?:by|on|because)\W*$",
+    r"\b(?:exclu\w+|rul(?:ed?|ing)[ \t-]out|less|(?<!\bto[ \t])least|unlikely|not(?![ \t](?:just|only|an?|necessarily|limited|exhaustive))|cannot|against|other|alternativ\w+|additional|requir\w+|confirm\w*"
+    r"|establish\w*|reject\w*|discard\w*|wrong|incorrect)\b|n't\b|\b(?:by|on|for|because)\W*$",
     re.IGNORECASE,
 )
 ASIDE = re.compile(
-    r"\([^()]*\)|[*_`#>]+|\b(?:my|these|the above)[ \t]+(?:findings|observations|notes)(?=\W*$)|\bpatient's[ \t]+(?:medical[ \t]+)?condition\b"
+    r"\((?![^()]*(?:exclu|ruled|unlikely))[^()]*\)|[*_`#>]+|\b(?:my|these|the above)[ \t]+(?:findings|observations|notes)(?=\W*$)|\bpatient's[ \t]+(?:medical[ \t]+)?condition\b"
     r"|\b(?:in[ \t]+)?other[ \t]+words\b",
     re.IGNORECASE,
 )
@@ -54,8 +54,12 @@ OPENER = re.compile(
 LEADS_IN = re.compile(
     r"\b(?:here[ \t](?:are|is)|the[ \t]following|several|some|multiple|various|a[ \t](?:few|number[ \t]of))\b", re.IGNORECASE
 )
+HERE = re.compile(r"\bhere(?:'s|[ \t](?:are|is))\b", re.IGNORECASE)
+"""Words from which a sentence says what follows, whatever comes before and behind it."""
 ACCOMPANIED = re.compile(r",?[ \t](?:with|including|and[ \t]their)\b", re.IGNORECASE)
 """What a list has beside its diagnoses: `diseases with symptoms that match or do not match`."""
+INCLUDING = re.compile(r"\b(?:including|such as|like)\W*$", re.IGNORECASE)
+"""Behind these words the last noun says what a list holds, not the first."""
 MAX_LINES = 12
 """Lines above a list that are looked at."""
 PARAGRAPH_END = re.compile(r"\n\s*\n")
@@ -177,7 +181,9 @@ def introduces(above: Sequence[str]) -> bool | None:
 def _names_diagnoses(sentence: str) -> bool | None:
     """Classify one sentence: its first noun decides, from where it says what follows."""
     starts = [sentence]
-    if OPENER.match(sentence):
+    if here := HERE.search(sentence):
+        starts = [sentence[here.start() :]]
+    elif OPENER.match(sentence):
         commas = [match.end() for match in re.finditer(r",\s", sentence)]
         starts = [sentence[end:] for end in reversed(commas)] or starts
     for start in starts:
@@ -186,6 +192,8 @@ def _names_diagnoses(sentence: str) -> bool | None:
         accompanied = ACCOMPANIED.search(start, noun.end()) if noun else None
         if DENIES.search(start[: accompanied.start()] if accompanied else start):
             return False
+        if noun and INCLUDING.search(start):
+            *_, noun = NOUNS.finditer(start)
         if noun:
             return noun["diagnoses"] is not None
     return True if RANKS.search(sentence) else None

@@ -352,8 +352,7 @@ def _states_kind(line: str, reference: ReferenceAnswer) -> bool:
     if kind is None or is_group(kind.of.name, kind.vocabulary):
         return False
     named = diagnoses_named(line, kind.vocabulary)
-    families = [{entry.key, *(wider.key for wider in kind.vocabulary.ancestors(entry.key))} for entry in named]
-    return any(kind.of.key in family for family in families) and kind.stated_in(line)
+    return any(kind.of.key in kind.vocabulary.lineage(entry.key) for entry in named) and kind.stated_in(line)
 
 
 def _is_bare_name(line: str, reference: ReferenceAnswer) -> bool:
@@ -369,8 +368,8 @@ def _another_cause(line: str, reference: ReferenceAnswer) -> bool:
     if not stated or not expected:
         return False
     named, right = (diagnoses_named(cause, reference.vocabulary) for cause in (stated[0], expected[0]))
-    families = [{entry.key, *(above.key for above in reference.vocabulary.ancestors(entry.key))} for entry in right]
-    return bool(named and right) and not any(entry.key in family for entry in named for family in families)
+    families = {key for entry in right for key in reference.vocabulary.lineage(entry.key)}
+    return bool(named and right) and not any(entry.key in families for entry in named)
 
 
 def _ends(line: str, reference: ReferenceAnswer) -> Iterator[str]:
@@ -390,15 +389,14 @@ def _ends(line: str, reference: ReferenceAnswer) -> Iterator[str]:
 
 
 def _lineage(named: Diagnosis, reference: ReferenceAnswer) -> Relation:
-    if named.key == reference.entry.key:
+    ours, theirs = (reference.vocabulary.lineage(entry.key) for entry in (named, reference.entry))
+    if ours[0] == theirs[0]:
         return Relation.SYNONYM
-    wider = {entry.key for entry in reference.vocabulary.ancestors(named.key)}
-    wider_reference = {entry.key for entry in reference.vocabulary.ancestors(reference.entry.key)}
-    if reference.entry.key in wider:
+    if theirs[0] in ours:
         return Relation.CHILD
-    if named.key in wider_reference:
+    if ours[0] in theirs:
         return Relation.PARENT
-    return Relation.SIBLING if wider & wider_reference else Relation.UNRELATED
+    return Relation.UNRELATED if set(ours).isdisjoint(theirs) else Relation.SIBLING
 
 
 def _elsewhere(answer: str, named: Diagnosis, reference: ReferenceAnswer) -> bool:

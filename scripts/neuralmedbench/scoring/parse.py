@@ -18,7 +18,7 @@ from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import count_words
-from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
+from neuralmedbench.scoring.checklist import ChecklistCandidate, is_checklist, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.lists import list_from, mark_of
@@ -28,7 +28,7 @@ from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
-EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
+EXPLANATION = re.compile(r"\s[-–—]\s|:(?:\s|$)|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
 ABSTENTION = re.compile(
     r"(?:unknown|none|n a|not sure|uncertain|unclear|undetermined|indeterminate|inconclusive|no diagnosis|"
     r"(?:i )?(?:cannot|can not|am unable to|unable to|not possible to)\b.*|(?:cannot|could not) be determined|insufficient\b.*|"
@@ -56,7 +56,19 @@ SPACED = {
     "】": "] ",
 }
 """Signs that Chinese and Japanese write without a space."""
-OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
+OTHER_SIGNS = {
+    **SPACED,
+    "،": ",",
+    "؛": ";",
+    "؟": "?",
+    "।": ".",
+    "٪": "%",
+    "٫": ".",
+    "\u3000": " ",
+    "\u00a0": " ",
+    "\u202f": " ",
+    "\u2011": "-",
+}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
 LONGEST_ANSWER = 200_000
@@ -300,14 +312,11 @@ def _parse_differential(sections: Sections) -> Prediction:
 
 
 def _with_statement(prediction: Prediction, text: str) -> Prediction:
-    """Put first what an answer calls the most likely diagnosis, if its list is headed in another way than requested and lacks it at rank 1."""
-    if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or "|" in text:
+    """Read a differential that is headed in another way than requested as an answer in another form."""
+    if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or is_checklist(text):
         return prediction
-    stated = leading_statement(text)
-    if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
-        return prediction
-    others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))
-    return replace(prediction, differential=(stated, *others)[:LONGEST_DIFFERENTIAL], evidence=())
+    names = stated_diagnoses(text, bare=False)
+    return replace(prediction, differential=names, evidence=()) if names and not abstains(names[0]) else prediction
 
 
 def _parse_other_form(text: str, family: Family) -> Prediction | None:

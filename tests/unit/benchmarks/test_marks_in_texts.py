@@ -65,6 +65,12 @@ def test_marks_are_said_and_made_inert_in_every_text(tmp_path: Path) -> None:
     assert set(written["marks"]) == {"1", "2"}
 
 
+def test_a_mark_in_a_sentence_names_the_picture_as_its_label_does(tmp_path: Path) -> None:
+    record, questions, _ = imported(tmp_path, [{**PLAIN, "question": "Is the lesion in <|image_pad|> dark?"}])
+    assert questions.questions[0].question == "Is the lesion in Picture 1 dark?"
+    assert record.marks == {"0": ("<|image_pad|>",)}
+
+
 def test_a_set_without_marks_is_imported_as_before(tmp_path: Path) -> None:
     record, questions, written = imported(tmp_path, [PLAIN])
     assert with_inert_texts(questions.questions, []) == questions.questions

@@ -5,19 +5,25 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from fixtures.models import model_config, request
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.causes import TOO_LARGE_PICTURE
 from neuralmedbench.models.conversation import PromptMessage, load_messages, next_messages
+from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.forecast import forecast_calls
-from neuralmedbench.models.picture_limits import beyond_limits, limits_of
+from neuralmedbench.models.model_run import ModelRun
+from neuralmedbench.models.picture_limits import beyond_limits, limits_of, refused_pictures
 from neuralmedbench.models.token_estimates import Estimator, png_size
 from neuralmedbench.records.requests import RequestImage, RequestTurn
+from neuralmedbench.records.responses import ResponseState
 
 FOUND = Path(os.environ.get("NMB_FOUND_INPUTS", ""))
 CLAUDE = model_config(backend="litellm", id="anthropic/claude-opus-5-5")
@@ -46,9 +52,38 @@ def test_the_plan_names_items_and_limit_with_source_and_date_and_a_step(tmp_path
     assert line.startswith(
         "anthropic refuses 1 item (b/many): a picture of 2100 px, at most 2000 px a side from 21 pictures on (platform.claude.com"
     )
-    assert ", 2026-11-28); write max_picture_px: 2000, or max_images: 20 in its yaml" in line
+    assert ", 2026-11-28); they are not asked; write max_picture_px: 2000, or max_images: 20 in its yaml" in line
     assert forecast_calls([many], CLAUDE.model_copy(update={"max_picture_px": 2000}), {}, root=tmp_path).pictures == []
     assert forecast_calls([many], CLAUDE.model_copy(update={"max_images": 20}), {}, root=tmp_path).pictures == []
+
+
+def test_what_the_plan_says_will_be_refused_is_skipped_with_its_cause_and_nothing_is_sent(tmp_path: Path, capsys: Any) -> None:
+    many = request("many", RequestTurn(text="What is seen?", images=pictures(tmp_path, 22, 2100)))
+    model = CLAUDE.model_copy(update={"api_key_env": None, "max_cost_usd": 1.0})
+    assert forecast_calls([many], model, {}, root=tmp_path).calls == 0
+    run = ModelRun(model, ledger=tmp_path / "m.jsonl", destinations=("api.anthropic.com",), max_failed_fraction=None, root=tmp_path)
+    (row,) = answer_requests([many], run)
+    refused = "pictures that anthropic refuses: at most 2000 px a side from 21 pictures on; write max_picture_px: 2000, or max_images: 20 in its yaml"
+    assert (row.state, row.error, row.attempts) == (ResponseState.SKIPPED, refused, 0)
+    assert f"m: 1 request not asked, {refused}" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"They are 1 of 1 answers, more than max_failed_fraction 0\.05; nothing was sent"):
+        answer_requests([many], replace(run, max_failed_fraction=0.05))
+
+
+def test_the_bytes_of_a_scaled_picture_are_measured_before_it_is_refused(tmp_path: Path) -> None:
+    noise = Image.effect_noise((3000, 3000), 90)
+    stream = io.BytesIO()
+    noise.save(stream, format="PNG")
+    (tmp_path / "noise.png").write_bytes(stream.getvalue())
+    image = RequestImage(path="noise.png", sha256=hashlib.sha256(stream.getvalue()).hexdigest(), label="Picture 1")
+    assert "at most 5.0 MB" in refused_pictures(CLAUDE, asked((image,)), tmp_path)
+    assert refused_pictures(CLAUDE.model_copy(update={"max_picture_px": 800}), asked((image,)), tmp_path) == ""
+
+
+def test_a_model_of_a_long_context_takes_as_many_pictures_as_its_provider_says_of_these() -> None:
+    limits = limits_of(CLAUDE.model_copy(update={"context_tokens": 1_000_000}))
+    assert limits is not None
+    assert (limits.problem([(500, 1_000)] * 600), limits.problem([(500, 1_000)] * 601)[0]) == (("", ""), "601 pictures, at most 600")
 
 
 @pytest.mark.parametrize(

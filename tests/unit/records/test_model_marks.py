@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuralmedbench.records.model_marks import marks_in, without_marks
+from neuralmedbench.records.model_marks import marks_in, with_picture_names, without_marks
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,19 @@ def test_marks_are_inert_and_lines_of_picture_marks_are_left_out(text: str, iner
 def test_other_signs_stay_as_they_are(text: str) -> None:
     assert without_marks(text) == text
     assert marks_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Is <image> darker than <image>?", "Is Picture 1 darker than Figure B?"),
+        ("Is <image 2> darker than <image 1>?", "Is Figure B darker than Picture 1?"),
+        ("In <|vision_start|><|image_pad|><|vision_end|> and <|image_pad|>", "In Picture 1 and Figure B"),
+        ("<image>\nIs it darker than <image>?", "<image>\nIs it darker than Figure B?"),
+        ("Is <start_of_image> darker than <start_of_image>?", "Is Picture 1 darker than Figure B?"),
+        ("Is <image> dark?", "Is <image> dark?"),
+        ("Is <image> darker than <image> or <image>?", "Is <image> darker than <image> or <image>?"),
+    ],
+)
+def test_a_picture_mark_in_a_sentence_is_its_picture_where_there_are_as_many_marks_as_pictures(text: str, named: str) -> None:
+    assert with_picture_names(text, ["Picture 1", "Figure B"]) == named

@@ -189,6 +189,64 @@ def test_a_denial_and_a_sentence_that_names_nothing_are_not_read(sentence: str) 
     assert read(sentence) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Most likely diagnosis: {}\n2. Other possible conditions:\n- Abscess\n3. Recommended tests:\n- MRI",
+        "**1. Most Likely Diagnosis:**\n\n* **{}:** a ring.\n\n**2. Tests:**\n* MRI",
+        "Here is my assessment of diagnosis, tests and urgency:\n\n1. **Potential Diagnosis:**\n   - {}\n\n2. **Recommended Actions:**\n   - MRI",
+        "1. Potential Diagnosis:\nThe combination of headache and a ring suggests a possibility of {}.\n\n2. Actions:\n- MRI",
+        "1. **Possible diagnosis:**\n   * **Most Likely:** {}\n\n3. Urgency: high. Early diagnosis is essential for:\n   * Survival",
+        "**Final Diagnosis:**\nBased on age, scan and course, the final diagnosis is:\n\n**{}**\n\nTreatment plan:\n\nThe patient will require surgery.",
+        "I would make the following final diagnosis:\n\n**{}**\n\nDifferential diagnosis:\n\nAbscess\nManagement: surgery",
+        "I would make a final diagnosis of {}.",
+        "**Final Diagnosis: {}**\n\n**Why this is the most likely diagnosis**\nA ring.",
+        "**Final Diagnosis:** {}\n\n### Differential Diagnosis (Ruled Out):\n1. Abscess - no fever\n2. Lymphoma",
+        "**Final Diagnosis:** {} due to a mutation of the promoter in the setting of an earlier irradiation of the whole head and neck",
+        "Final Diagnosis: {}\n\nWhile the diagnosis is already highly probable, surgery must not wait.",
+        "{} is the most likely diagnosis based on the ring, and surgery is urgent.",
+        "While {} is the most likely diagnosis, a biopsy is needed.",
+        "I am fairly confident that {} is the most likely diagnosis.",
+        "Abscess is possible, but {} is the most likely diagnosis.",
+        "The most likely initial diagnosis is {}.",
+        "Diagnosis: {}\n\nIn cases where the diagnosis is uncertain after a biopsy, repeat it.",
+    ],
+)
+def test_the_sections_of_a_prompt_and_sentences_about_a_diagnosis_leave_it_as_it_was_named(text: str) -> None:
+    assert read(text.format("Glioblastoma"))[0] == "glioblastoma"
+
+
+@pytest.mark.parametrize("name", ["Essential tremor", "Critical illness polyneuropathy", "Clinically isolated syndrome"])
+def test_a_name_that_begins_like_a_remark_is_a_name(name: str) -> None:
+    assert read(f"Most likely diagnosis: {name}") == [name.lower()]
+
+
+def test_the_rows_of_a_table_of_diagnoses_are_its_list_and_other_tables_are_none() -> None:
+    table = "| # | {} | Why |\n|---|---|---|\n| 1 | **Glioblastoma** | a ring |\n| 2 | Abscess | fever |"
+    assert read(f"**Three plausible diagnoses**\n\n{table.format('Diagnosis')}") == ["glioblastoma", "abscess"]
+    assert read(f"**Recommended tests**\n\n{table.format('Test')}") == []
+    assert read(f"**Diagnoses that were excluded**\n\n{table.format('Diagnosis')}") == []
+
+
+def test_an_introduction_that_says_what_follows_is_read_from_there() -> None:
+    entries = listed("{}. ", "Glioblastoma", "Abscess")
+    assert read(f"Given the findings, here are three possible diagnoses, ranked by the evidence:\n\n{entries}") == [
+        "glioblastoma",
+        "abscess",
+    ]
+    assert read(f"These diagnoses, from most to least likely:\n\n{entries}") == ["glioblastoma", "abscess"]
+    assert read(f"The disease has several signs, including:\n\n{entries}") == []
+    assert read(f"**Important Considerations:**\n\n{entries}") == []
+
+
+def test_a_long_discussion_whose_statements_compete_is_unread_unless_it_ends_with_one() -> None:
+    body = "Some cases look different, and all of this has to be weighed with care before anybody decides. " * 50
+    first, second = "The most likely diagnosis is abscess.", "The leading diagnosis is lymphoma."
+    assert read(f"A mass.\n\n{body}\n\n{first}\n\n{second}\n\n{body}") == []
+    assert read(f"A mass.\n\n{body}\n\n{first}\n\n{first}\n\n{body}") == ["abscess"]
+    assert read(f"A mass.\n\n{first}\n\n{body}\n\n{body}\n\n{second}") == ["lymphoma"]
+
+
 def test_of_a_long_discussion_only_its_ends_commit_themselves_less_clearly() -> None:
     body = "Some cases look different, and all of this has to be weighed with care before anybody decides. " * 20
     weak = "These features are typical of abscess."

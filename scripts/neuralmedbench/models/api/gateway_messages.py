@@ -5,14 +5,15 @@ Only words that no model would give as an answer count: `Timeout`, `Overloaded` 
 
 from __future__ import annotations
 
-import json
 import re
 from http import HTTPStatus
-from typing import Any
+
+from neuralmedbench.records.json_objects import json_value
 
 LONGEST, HEAD = 600, 80
 """Characters of the longest message, and of its beginning, in which it says what is wrong; a page in HTML may be longer."""
-STATUS = rf"[45]\d\d[:,]?\s+(?:{'|'.join(status.phrase for status in HTTPStatus if status >= 400)}|gateway time-?out)\b"
+FAILURES = {status.value: status.phrase for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST}
+STATUS = rf"[45]\d\d[:,]?\s+(?:{'|'.join(FAILURES.values())}|gateway time-?out)\b"
 ENDS = r"(?=\W*\Z|\s*[^\w\s]|\s*\n|\s+please\b)"
 """Behind the words of a status: in an answer the sentence goes on."""
 LABEL = r"[\[(<*]*(?:(?:api|http|llm|gateway|proxy|provider|request|server|upstream|cloudflare)[ _-]?)?error[\])>*]*(?: code)?:?"
@@ -76,8 +77,6 @@ ENVELOPE = frozenset(
 )
 """Keys of an error in JSON; an answer in JSON has others."""
 WORDS = ("error", "detail", "message", "msg", "title", "type")
-FAILURES = tuple(status.value for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST)
-PHRASES = {status.phrase for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST}
 
 
 def is_gateway_message(text: str) -> bool:
@@ -93,25 +92,17 @@ def is_gateway_message(text: str) -> bool:
         return _says_so(page[1].strip())
     if len(text) > LONGEST:
         return False
-    value = _object(text)
-    if not value or not set(value) <= ENVELOPE:
+    value = json_value(text)
+    if not isinstance(value, dict) or not value or not set(value) <= ENVELOPE:
         return _says_so(text)
     if isinstance(value.get("error"), dict):
         return "message" in value["error"]
     parts = value["errors"] if isinstance(value.get("errors"), list) else [value]
-    has_status = value.get("success") is False or any(value.get(name) in FAILURES for name in ("code", "status", "statusCode"))
+    has_status = value.get("success") is False or any(value.get(name) in [*FAILURES] for name in ("code", "status", "statusCode"))
     words = [part[name].strip() for part in parts if isinstance(part, dict) for name in WORDS if isinstance(part.get(name), str)]
-    return any(has_status or line in PHRASES or _says_so(line) for line in words)
+    return any(has_status or line in FAILURES.values() or _says_so(line) for line in words)
 
 
 def _says_so(text: str) -> bool:
     begins = NUMBERED.match(text) or CLASS.match(text) or TECHNICAL.search(text[:HEAD])
     return bool(begins or WHOLE.fullmatch(text))
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text) if text.startswith("{") else {}
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

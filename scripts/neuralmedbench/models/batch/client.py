@@ -22,6 +22,7 @@ from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
 from neuralmedbench.models.provider_waits import failed_call
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
+from neuralmedbench.records.json_objects import json_value
 
 NO_REPLY, BATCH_ERROR = "NoReply", "BatchError"
 """Kinds of failures: no reply; a status, or a request of a batch, that failed."""
@@ -149,10 +150,7 @@ class Reply:
     @property
     def value(self) -> dict[str, Any]:
         """Its JSON object; CallError if it is none."""
-        try:
-            value = json.loads(self.body)
-        except (ValueError, RecursionError):
-            value = None
+        value = json_value(self.body)
         if not isinstance(value, dict):
             raise CallError(UNREADABLE)
         return value
