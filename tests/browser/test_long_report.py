@@ -29,9 +29,9 @@ def page(models: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> I
     folder = tmp_path_factory.mktemp("long")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "ARM_SHIFT", {"full": 0.0, "no_image": -0.25})
-        write_study(folder, models=models, patients=6)
+        write_study(folder, models=models, patients=10)
         for name, of in OTHERS.items():
-            add_benchmark(folder, name, of, models, patients=6)
+            add_benchmark(folder, name, of, models, patients=10)
     build(folder, models, figures=False, benchmarks=(DEPTH, BREADTH, *OTHERS))
     with browser(folder) as opened:
         opened.open(folder / "results" / "report.html")

@@ -14,7 +14,7 @@ from fixtures.chromium import CHROMIUM, Browser, browser
 from fixtures.conversations import add_conversations
 from fixtures.hostile import ANSWERS, worsen
 from fixtures.report import MODELS, build
-from fixtures.tables import write_study
+from fixtures.tables import DEPTH, write_study
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
@@ -56,7 +56,7 @@ HARM = r"""({
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Open the report of an invented run with hostile answers and titles in a browser."""
     folder = tmp_path_factory.mktemp("used")
-    write_study(folder, models=MODELS, patients=6)
+    write_study(folder, models=MODELS, patients=12)
     worsen(folder, MODELS[0])
     add_conversations(folder, MODELS[1])
     build(folder)
@@ -198,7 +198,7 @@ def test_the_contents_open_close_with_escape_and_say_where_the_reader_is_and_whe
     page.run("document.querySelector('.bar .open').click(); document.querySelector('#contents a[href=\"#methods\"]').click()")
     page.until("document.querySelector('#contents a[aria-current]')?.hash === '#methods'")
     assert page.run(is_open) is False
-    assert page.run("document.getElementById('here').textContent") == "Methods"
+    assert page.run("document.getElementById('here').textContent") == "Methods and provenance"
     warned = "[...document.querySelectorAll('#contents .sign.warn')].map((one) => one.closest('a').hash.slice(1))"
     signs = "[...document.querySelectorAll('main section')].filter((one) => one.querySelector('.warned, .tag.warn, .badge.warn')).map((one) => one.id)"
     assert page.run(warned) == page.run(signs) != []
@@ -262,14 +262,16 @@ def test_columns_of_a_case_and_its_summary_have_the_order_of_the_picker(page: Br
 
 
 def test_two_models_are_compared_by_the_cases_that_one_gets_right_and_the_other_wrong(page: Browser) -> None:
-    page.run("document.querySelector('#pairs a[data-pair=a]').click()")
+    page.run(CHOOSE % json.dumps({"benchmark": DEPTH, "a": MODELS[0], "b": MODELS[1]}))
     page.until("!document.getElementById('comparison').hidden")
+    page.run("document.querySelector('#comparison button').click()")
+    page.until("document.querySelector('#comparison button').ariaPressed === 'true'")
     seen = page.run("""({
       counts: [...document.querySelectorAll("#comparison button")].map((one) => Number(one.textContent.match(/\\d+$/)[0])),
       pressed: [...document.querySelectorAll("#comparison button")].map((one) => one.ariaPressed),
       difference: document.querySelector("#comparison li").textContent,
-      cell: document.querySelector("#pairs tr[data-model] [data-element=difference] b").textContent,
-      pair: document.querySelector("#pairs tr[data-model]").dataset.model.split(" "),
+      cell: document.querySelector("#pairs tr[data-model='alpha beta'] [data-element=pass1-patients] b").textContent,
+      pair: document.querySelector("#pairs tr[data-model='alpha beta']").dataset.model.split(" "),
       marks: cases.filter((entry) => entry.benchmark === wants("benchmark")).map((entry) => [entry.element.id, entry.items.map((item) => item.results)]),
       models: index.models,
       titles: ["only A right", "only B right"].map((label) => pairTitle(label, "Big B $&", "A $' B")),
@@ -298,7 +300,7 @@ def test_two_models_are_compared_by_the_cases_that_one_gets_right_and_the_other_
 
 def test_a_pair_without_a_shared_item_says_so_and_prints_no_empty_number(page: Browser) -> None:
     said = page.run("""(() => {
-      const cell = document.querySelector("#pairs tr[data-model] [data-element=difference]");
+      const cell = document.querySelector("#pairs tr[data-model] [data-element=pass1-patients]");
       const [kept, value] = [cell.innerHTML, cell.dataset.value];
       const [a, b] = cell.closest("tr").dataset.model.split(" ");
       const told = () => { form.elements.a.value = a; form.elements.b.value = b; compare(cases); return document.querySelector("#comparison li").textContent; };
@@ -453,7 +455,7 @@ def test_what_is_far_from_the_window_is_laid_out_when_it_is_reached_and_a_link_l
     page.until(f"!{laid_out}")
     page.run("location.hash = '#methods'")
     page.until(laid_out)
-    page.until("document.getElementById('here').textContent === 'Methods'")
+    page.until("document.getElementById('here').textContent === 'Methods and provenance'")
     assert page.run("Math.round(document.getElementById('methods').getBoundingClientRect().top)") in range(100)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from html import unescape
 
 from neuralmedbench.records.result_columns import TABLES as COLUMNS
-from neuralmedbench.records.results import PRIOR, files_of, is_simulated
+from neuralmedbench.records.results import PRIOR, SHAPES, files_of, is_simulated
 from neuralmedbench.records.words import capital, plural
 from neuralmedbench.report.source import LIST_OF_CASES, PageSource
 from neuralmedbench.tables.words import case_noun
@@ -16,7 +16,11 @@ from neuralmedbench.tables.words import case_noun
 RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
 TABLES, PAGE = "build_tables", "build_report"
 RUN, BENCHMARK, MODEL = "config/config.yaml", "config/benchmarks/", "config/models/"
-EMPTY, TAG = re.compile(r'<p class="empty"><b>(.*?)</b>'), re.compile(r"<[^>]*>")
+NOT_MEASURED = ": not measured."
+"""End of the line of an empty topic, as the macro `topic` writes it."""
+DATA_SIGNS = ("<tbody", "data-few")
+"""What the HTML of a block with data has: a table, or lines that are in the files alone."""
+EMPTY, TAG = re.compile(r'<p class="empty"[^>]*><b>(.*?)</b>'), re.compile(r"<[^>]*>")
 STATISTICS = (RUN, "statistics")
 
 
@@ -240,6 +244,7 @@ BLOCKS = _with_all_tables(
         id="numbers",
         name="All numbers",
         group=DETAIL,
+        tables=SHAPES,
     ),
     Block(
         id="published",
@@ -295,17 +300,18 @@ def folded(blocks: Iterable[Block], source: PageSource, sections: Mapping[str, s
 
     `sections` is the HTML of the blocks by id.
     """
-    found = {}
+    lines = {}
     for block in blocks:
-        html = sections[block.id]
-        rows = next((rows for name in block.shown if (rows := source.tables[name])), [])
         if block.id in NEVER_FOLDED:
             continue
+        html = sections[block.id]
+        rows = [row for name in block.shown for row in source.tables[name]]
         if rows and all(map(is_simulated, rows)):
-            found[block.id] = "Simulated raters alone."
-        elif (said := EMPTY.search(html)) and "<tbody" not in html:
-            found[block.id] = unescape(TAG.sub("", said[1]))
-    return found
+            lines[block.id] = "Simulated raters alone."
+        elif (empty := EMPTY.search(html)) and not any(sign in html for sign in DATA_SIGNS):
+            words = unescape(TAG.sub("", empty[1]))
+            lines[block.id] = "Not measured." if words.endswith(NOT_MEASURED) else words
+    return lines
 
 
 def menu(blocks: tuple[Block, ...]) -> dict[str, list[Block]]:

@@ -65,6 +65,11 @@ class TopicTable:
     few: int
     several_benchmarks: bool
 
+    @property
+    def counts_items(self) -> bool:
+        """True if a row of a line counts items beside patients."""
+        return any(row["n_items"] for line in self.lines for row in line.cells.values())
+
 
 def topic_elements(topic: str) -> frozenset[str]:
     """Return the names by which checklists point to cells of a topic: its measures with their intervals, and its slices."""
@@ -96,9 +101,10 @@ def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> To
     """
     main = {name: measure for name, measure in MEASURES[topic].items() if measure["main"]}
     rows = [row for row in rows if row["measure"] in main]
-    sides = [side for side in SIDES if _tells_apart(rows, side)]
+    sides = [side for side in SIDES if _tells_apart(rows, side) or _is_named(rows, side)]
     kinds = {row["slice"] for row in rows}
     with_slice = len(kinds) > 1 or _tells_apart(rows, "value_of_slice")
+    with_value = {row["measure"] for row in rows if shape_of(row) == "value"}
     lines: dict[tuple[str, ...], Line] = {}
     for row in rows:
         place = tuple(row[side] for side in sides)
@@ -107,7 +113,7 @@ def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> To
             (row["benchmark"], row["model"], *names),
             Line(row, (*(_group_of(row, kinds) if with_slice else ()), *(spaced(name) for name in place))),
         )
-        line.cells[_column(row, main[row["measure"]])] = row
+        line.cells[_column(row, main[row["measure"]], with_value)] = row
     shown = [line for line in lines.values() if not _is_few(line, fewest)]
     order = list(main)
     columns = sorted(
@@ -128,15 +134,23 @@ def _tells_apart(rows: Iterable[Row], name: str) -> bool:
     return any(len(different) > 1 for different in values.values())
 
 
+def _is_named(rows: Iterable[Row], side: str) -> bool:
+    """Return True if all rows compare with one other model, or are of one arm compared with the full request."""
+    if side == "arm" and any(row["other_arm"] != "full" for row in rows):
+        return False
+    values = {row[side] for row in rows}
+    return side in ("arm", "other") and len(values) == 1 and not values & {"", "full"}
+
+
 def _group_of(row: Row, kinds: AbstractSet[str]) -> tuple[str]:
     """Name the group of a row; the kind of group is in the head where there is one kind."""
     parts = (row["value_of_slice"],) if len(kinds) == 1 else (row["slice"], row["value_of_slice"])
-    return (", ".join(spaced(part) for part in parts if part),)
+    return (", ".join(spaced(part) for part in parts if part) or "all",)
 
 
-def _column(row: Row, measure: dict[str, str | bool]) -> Column:
+def _column(row: Row, measure: dict[str, str | bool], with_value: AbstractSet[str]) -> Column:
     title, shape = str(measure["title"]), shape_of(row)
-    if shape == "difference" and measure["unit"] != "points":
+    if shape == "difference" and (measure["unit"] != "points" or row["measure"] in with_value):
         title = f"{title}, difference"
     return Column(row["measure"], title, str(measure["text"]), str(measure["unit"]), shape)
 

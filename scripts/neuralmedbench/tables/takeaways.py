@@ -39,7 +39,7 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
     whole = [row for row in enough if not row.get("slice")] or enough
     sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
     if not sentences:
-        return Takeaway(f"No number is about {FEWEST_PATIENTS} patients or more.", _sizes(rows))
+        return Takeaway(f"Every n is below {FEWEST_PATIENTS}.", _sizes(rows))
     return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", _sizes(whole))
 
 
@@ -72,12 +72,13 @@ def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
     """Format one number with its interval, or the least and the largest of several."""
     ordered = sorted(rows, key=lambda row: float(row[column]))
     low, high = ordered[0], ordered[-1]
-    models = len({row["model"] for row in rows})
+    models = len({row["model"] for row in rows if row["model"]})
+    over = f" over {counted(models, 'model')}" if models else ""
     if len(rows) == 1:
         return _with_interval(unit, low, column)
     form: Callable[[float], str] = percent if unit == "share" else points if unit == "points" else decimal
     noun = " points" if unit == "points" else ""
-    return f"{form(low[column])} to {form(high[column])}{noun} over {counted(models, 'model')}"
+    return f"{form(low[column])} to {form(high[column])}{noun}{over}"
 
 
 def _with_interval(unit: str, row: Cells, column: str) -> str:

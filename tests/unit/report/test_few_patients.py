@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.report import blocks_of, build
+from fixtures.report import blocks_of, build, parts_of
 from fixtures.tables import write_study
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import CLUSTER_MARKS, FEWEST
+from neuralmedbench.report.topics import SHOWN_FROM
 
-NOT_ABOUT_PATIENTS = {"cost", "left", "provenance", "cards", "checklists", "methods", "cases", "privacy"}
+NOT_ABOUT_PATIENTS = {"cost", "checklists", "methods", "cases", "privacy"}
 """Blocks whose tables hold calls, versions or questions."""
 
 RATE = re.compile(r"\d %|\d\.\d\d|[−+]\d")
@@ -76,11 +77,11 @@ def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: t
             cell for block in blocks.values() for cell in cells_of(block) if RATE.search(text_of(cell)) and 'data-value=""' not in cell
         ]
         cells = [cell for cell in cells if 'class="number stated"' not in cell]  # a prevalence is an assumption, not an estimate
-        assert len(cells) > 100
+        assert len(cells) > 60
         assert [cell for cell in cells if 'class="few"' not in cell] == []
         assert '<b><span class="few">' in blocks["glance"]
     # row by row, where the page shows the number of patients
-    rows = re.findall(r"<tr>.*?</tr>", blocks["groups"] + blocks["readiness"], flags=re.DOTALL)
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", parts_of(text)["groups"] + parts_of(text)["readiness"], flags=re.DOTALL)
     seen = set()
     for row in rows:
         cells = cells_of(row)
@@ -94,12 +95,28 @@ def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: t
     assert "read them as single cases, not as rates" in text
 
 
+def test_no_table_of_a_topic_has_a_line_of_fewer_than_ten_patients(made: tuple[int, Path, str]) -> None:
+    patients, root, text = made
+    numbers = [
+        int(text_of(cells_of(row)[-1]))
+        for part in parts_of(text).values()
+        for table in re.findall(r'<table class="sortable">\s*<caption class="hidden">.*?</table>', part, flags=re.DOTALL)
+        for row in re.findall(r"<tr data-benchmark.*?</tr>", table, flags=re.DOTALL)
+    ]
+    assert len(numbers) > 100 if patients == 12 else numbers == []
+    assert all(number >= SHOWN_FROM for number in numbers)
+    groups = [row for row in rows_of(root, "rates") if row["n_patients"] and int(row["n_patients"]) < SHOWN_FROM]
+    assert len(groups) > 10
+    assert re.search(r"\d+ lines? of fewer than 10 patients (is|are) in the files alone", parts_of(text)["groups"])
+
+
 def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[int, Path, str]) -> None:
-    _, root, text = made
+    patients, root, text = made
     heatmap, described = ((root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("heatmap", "reliability"))
     assert "groups of fewer than 5 stand in the table" in heatmap
     assert re.search(r"Grey: \d+ of \d+ values, of fewer than 5 patients\.", described)
-    assert "Grey: of fewer than 5 patients." in blocks_of(text)["confidence"]
+    # a figure is drawn beside a table
+    assert ("Grey: of fewer than 5 patients." in blocks_of(text)["confidence"]) == (patients == 12)
 
 
 def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> None:

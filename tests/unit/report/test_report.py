@@ -20,20 +20,21 @@ import yaml
 from markupsafe import escape
 
 from conftest import ROOT
-from fixtures.report import MODELS, blocks_of, build, lacking, page, unpacked
+from fixtures.report import MODELS, blocks_of, build, lacking, page, parts_of, unpacked
 from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.result_tables import read_result, read_results
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.result_columns import TOPICS
+from neuralmedbench.records.result_columns import MEASURES, TOPICS
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
-from neuralmedbench.report.blocks import BLOCKS, folded
+from neuralmedbench.report.blocks import BLOCKS, PARTS, folded
 from neuralmedbench.report.blocks import blocks_of as reported
 from neuralmedbench.report.elements import TEMPLATES
+from neuralmedbench.report.page import MOST_LINES, templates
 from neuralmedbench.report.source import LIST_OF_CASES
 
 
@@ -65,7 +66,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("report")
-    write_study(root, patients=4, hostile=True)
+    write_study(root, patients=12, hostile=True)
     return root
 
 
@@ -138,7 +139,7 @@ def test_the_page_can_be_read_aloud(text: str) -> None:
 
 
 def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str) -> None:
-    # four patients: every number is grey with its n, which `test_few_patients.py` checks
+    # numbers of few patients are grey with their n, which `test_few_patients.py` checks
     plain = re.sub(r'<span class="few">(.*?)(?: <i>n\xa0=\xa0\d</i>)?</span>', r"\1", unescape(text))
     rows = list(csv.DictReader((study / "results" / "tables" / "leaderboard.csv").open(encoding="utf-8")))
     for row in rows:
@@ -149,8 +150,23 @@ def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str)
                     rf'data-value="{row[name]}"><b>{percent(row[name])}</b><small( data-element="[a-z0-9-]+")?>{re.escape(span)}</small>'
                 )
                 assert re.search(shown, plain)
-    for row in read_result(study / "results" / "tables", "arms"):
-        assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain
+    interval = r'</b><small data-element="[a-z0-9-]+-interval">'
+    arms = read_result(study / "results" / "tables", "arms")
+    for row in arms:
+        span = points_span(row["low"], row["high"])
+        shown = re.escape(f'data-value="{row["difference"]}"><b>{points(row["difference"])}') + interval + re.escape(span)
+        assert re.search(shown, plain), row
+    funnel = read_result(study / "results" / "tables", "funnel")
+    for row in funnel:
+        if row["value"] and row["low"]:
+            span = percent_span(row["low"], row["high"], DASHED)
+            shown = re.escape(f'data-value="{row["value"]}"><b>{percent(row["value"])}') + interval + re.escape(span)
+            assert re.search(shown, plain), row
+    assert len(arms) > 10 < len(funnel)
+    for row in read_result(study / "results" / "tables", "validity"):
+        if MEASURES["validity"][row["measure"]]["main"]:
+            whole = f'data-value="{row["count"]}"><b>{row["count"]}</b><small>{percent(row["share"])} of {row["of"]}</small>'
+            assert whole in plain, row
     for sentence in read_json(study / "results" / "tables" / "verdict.json")["sentences"]:
         assert sentence.partition(": ")[2][1:] in plain
 
@@ -160,11 +176,34 @@ def test_the_page_is_made_of_the_declared_blocks_in_their_order_and_each_has_all
     expected = [block.id for block in BLOCKS if block.id in blocks]
     assert list(blocks) == expected
     absent = {block.id for block in BLOCKS} - set(blocks)
-    assert absent <= {"steps", "juries", "degraded", "workup", "viewer", "contamination", "published", "cards"}
+    assert absent == {"workup", "published"}
     assert {name: lacking(block) for name, block in blocks.items() if lacking(block)} == {}
     menu = re.search(r"<nav.*?</nav>", text, flags=re.DOTALL)
     assert menu
     assert re.findall(r'href="#([a-z]+)"', menu[0]) == expected
+    parts = parts_of(text)
+    assert len(parts) > 20
+    assert parts.keys() <= PARTS.keys() | {"flow", "graders"}
+    assert all(f'id="{name}"' in part.partition(">")[0] for name, part in parts.items() if name not in blocks)
+
+
+def test_the_head_of_every_column_of_a_topic_has_the_definition_that_is_listed_below_its_table(text: str) -> None:
+    explained = {name: part for name, part in parts_of(text).items() if "What the columns mean" in part}
+    assert {"arms", "funnel", "fields", "grounding", "groups", "pairs"} <= explained.keys()
+    for name, part in explained.items():
+        heads = re.findall(r'<th scope="col" class="number" title="([^"]+)">', part)
+        listed = re.search(r'What the columns mean</summary><dl class="facts">(.*?)</dl>', part)
+        assert listed, name
+        assert heads, name
+        assert re.findall(r"<dd>(.*?)</dd>", listed[1]) == heads, name
+
+
+def test_a_long_table_of_a_topic_is_folded_below_its_sentence_and_a_short_one_is_not(text: str) -> None:
+    for name, part in parts_of(text).items():
+        rows = re.search(r'<table class="sortable">\s*<caption class="hidden">.*?</table>', part, flags=re.DOTALL)
+        if rows:
+            folded_below = '<details class="table"' in part[: rows.start()]
+            assert folded_below == (rows[0].count("<tr") - 1 > MOST_LINES), name
 
 
 def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
@@ -174,7 +213,7 @@ def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
         assert f"rule {block.rule}:" in rules, block.id
         assert set(block.csv) <= set(COLUMNS), block.id
         assert set(block.figures) <= set(FIGURES), block.id
-        assert (ROOT / block.config[0]).exists() or block.id == "cards", block.id
+        assert (ROOT / block.config[0]).exists(), block.id
         assert block.config[1] in keys | {""}, block.id
         assert (TEMPLATES / block.template).is_file(), block.id
         assert re.fullmatch("[a-z]+", block.id)
@@ -218,11 +257,31 @@ def _keys(schema: str) -> set[str]:
 
 
 def test_what_is_said_above_a_block_is_what_the_tables_stage_said(study: Path, text: str) -> None:
-    said, blocks = read_json(study / "results" / "tables" / "notes.json")["blocks"], blocks_of(text)
-    assert {"glance", "leaderboard", "perception", "trust", "privacy"} <= said.keys() <= {block.id for block in BLOCKS}
-    for name, block in blocks.items():
-        if name in said:
-            assert f'<p class="takeaway">{escape(said[name]["takeaway"])}</p><p class="n">n = {escape(said[name]["n"])}</p>' in block
+    said, blocks, parts = read_json(study / "results" / "tables" / "notes.json")["blocks"], blocks_of(text), parts_of(text)
+    assert said.keys() <= {anchor for block in BLOCKS for anchor in block.anchors} | set(TOPICS)
+    homes = parts | {
+        name: blocks[name] for name in ("glance", "leaderboard", "ratings", "cases", "privacy", "cost", "methods") if name in blocks
+    }
+    shown = set()
+    for name, html in homes.items():
+        for key in (name, PARTS.get(name)):
+            takeaway = f'<p class="takeaway">{escape(said[key]["takeaway"])}</p>' if key in said else ""
+            if takeaway and takeaway in html:
+                below = html.partition(takeaway)[2].lstrip()
+                assert below.startswith(f'<p class="n">n = {escape(said[key]["n"])}</p>' if said[key]["n"] else "<"), name
+                shown.add(key)
+    # a part that shows some rows of a topic says what it is about, in place of the range of all its rows
+    assert said.keys() - shown == {"decomposition", "rates", "samples", "items"}
+
+
+def test_a_note_without_a_count_prints_no_n() -> None:
+    notes = {"degraded": {"takeaway": "A sentence.", "n": ""}, "viewer": {"takeaway": "A sentence.", "n": "3 items"}}
+    environment = templates(notes)
+    call = '{{% import "macros.html.j2" as m with context %}}{{% call m.part("{}", "Title", "") %}}{{% endcall %}}'
+    without, counted = (environment.from_string(call.format(name)).render() for name in notes)
+    assert "A sentence." in without
+    assert "n =" not in without
+    assert '<p class="n">n = 3 items</p>' in counted
 
 
 def test_a_report_on_phantoms_says_so_first(text: str) -> None:
@@ -258,14 +317,13 @@ def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_
 
 
 def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_form(study: Path, text: str) -> None:
-    fields, form = (blocks_of(text)[name] for name in ("fields", "form"))
+    fields, form = (parts_of(text)[name] for name in ("fields", "form"))
     rows = read_results(study / "results" / "tables", ("fields", "validity"))
     of_fields = {(row["benchmark"], row["model"], row["value_of_slice"]) for row in rows["fields"]}
     assert fields.count('<th scope="row"') == len(of_fields) == 12
     shown = {(row["benchmark"], row["model"], row["value_of_slice"]) for row in rows["validity"]}
     assert form.count('<th scope="row"') == len(shown) == 6
     assert "Right where answered" in fields
-    assert form.count("<td>structured</td>") == form.count("<td>open</td>") == 3
 
 
 def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
@@ -275,9 +333,9 @@ def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
     assert {name: lacking(block) for name, block in blocks_of(text).items() if lacking(block)} == {}
     assert "No model has been scored yet, so nothing was found." in text
     lines = re.findall(r'<details class="folded"><summary><b>(.*?)</b> (.*?)</summary>\s*<section id="(\w+)"', text)
-    assert len(lines) > 10, "blocks without data are one line each"
+    assert len(lines) > 5, "blocks without data are one line each"
     assert all(said.strip() for _, said, _ in lines), lines
-    assert not {"glance", "matrix", "leaderboard"} & {block for *_, block in lines}
+    assert not {"glance", "leaderboard", "numbers"} & {block for *_, block in lines}
 
 
 def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_first_without_models() -> None:
@@ -288,12 +346,26 @@ def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_
     run = SimpleNamespace(
         tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={}, pictured=True, noun="patient"
     )
-    blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "trust", "published")]
-    assert [block.id for block in blocks] == ["glance", "ratings", "trust", "published"]
+    blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "graders", "published")]
+    assert [block.id for block in blocks] == ["glance", "graders", "ratings", "published"]
     sections = {block.id: '<p class="empty"><b>No <i>rating</i> &amp; none.</b> Ask.</p>' for block in blocks}
-    assert folded(blocks, run, sections) == {"ratings": "Simulated raters alone.", "trust": "No rating & none."}
+    assert folded(blocks, run, sections) == {"ratings": "Simulated raters alone.", "graders": "No rating & none."}
     run.tables["ratings"].append({"model": "alpha", "simulated": "false"})
     assert "ratings" not in folded(blocks, run, sections | {"ratings": "<tbody></tbody>"})
+
+
+def test_a_block_is_not_folded_if_one_of_its_topics_has_data() -> None:
+    tables = {name: list[dict[str, str]]() for name in (*COLUMNS, *TOPICS)}
+    tables["grader_vs_clinician"] = [{"model": "alpha", "simulated": "true"}]
+    run = SimpleNamespace(tables=tables)
+    (graders,) = (block for block in BLOCKS if block.id == "graders")
+    assert folded([graders], run, {"graders": "<tbody></tbody>"}) == {"graders": "Simulated raters alone."}
+    tables["graders"] = [{"model": "alpha", "simulated": "false"}]
+    assert folded([graders], run, {"graders": "<tbody></tbody>"}) == {}
+    empty = '<p class="empty" id="juries" data-part="juries"><b>Juries: not measured.</b> Add one.</p>'
+    assert folded([graders], run, {"graders": empty}) == {"graders": "Not measured."}
+    few = '<p class="quiet" data-few>2 lines</p>' + empty
+    assert folded([graders], run, {"graders": few}) == {}
 
 
 def test_a_model_without_an_answer_has_no_rate_on_the_page_and_no_mark_in_the_figure(tmp_path: Path) -> None:
@@ -355,13 +427,14 @@ def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_unde
     tables = study / "results" / "tables"
     originals = {name: (tables / f"{name}.csv").read_text(encoding="utf-8") for name in ("measures", "contrasts")}
     shared = {"topic": "viewer", "benchmark": DEPTH, "model": MODELS[0], "slice": "oracle_items", "value_of_slice": "true"}
-    shared |= {"n_items": "4", "n_patients": "4", "strategy": "viewer"}
+    shared |= {"n_items": "12", "n_patients": "12", "strategy": "viewer"}
     passes = {"measure": "pass1_patients", "arm": "oracle_slices", "strategy": "direct", "n_answers": "4", "left_out": "2"}
+    compared = {"arm": "oracle_slices", "strategy": "direct", "other_arm": "full", "other_strategy": "viewer"}
     added = {
         "measures": [shared | passes | {"value": "1.0", "low": "0.5", "high": "1.0"}],
         "contrasts": [
-            shared | {"measure": "oracle_difference", "difference": "0.5", "low": "0.25", "high": "0.75"},
-            shared | {"measure": "pass1_difference", "n_items": "0"},
+            shared | compared | {"measure": "oracle_difference", "difference": "0.5", "low": "0.25", "high": "0.75"},
+            shared | compared | {"measure": "pass1_difference"},
         ],
     }
     for name, rows in added.items():
@@ -369,18 +442,18 @@ def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_unde
         lines = [",".join(row.get(column, "") for column in names) for row in rows]
         (tables / f"{name}.csv").write_text("\n".join([originals[name].rstrip("\n"), *lines, ""]), encoding="utf-8")
     try:
-        block = blocks_of(page(study, MODELS))["viewer"]
+        block = parts_of(page(study, MODELS))["viewer"]
     finally:
         for name, original in originals.items():
             (tables / f"{name}.csv").write_text(original, encoding="utf-8")
-    small = "<small>items with oracle slices</small>"
-    assert f"pass@1, oracle slices (upper bound){small}" in block
-    assert f'pass@1, oracle slices (upper bound) minus own views{small}</td><td class="number" data-value="0.5"><b>+50</b>' in block
-    assert f'pass@1, own views minus chosen slices{small}</td><td class="number" data-value="">undefined</td>' in block
-    assert "so they use the truth: an upper bound" in block
-    (line,) = re.findall(r"<tr>(.*?)</tr>", block.partition("<tbody>")[2].partition("</tbody>")[0], re.DOTALL)
-    shown = [re.sub(r"<[^>]*>", " ", cell).split() for cell in re.findall(r'<td class="number"[^>]*>(.*?)</td>', line)]
-    assert [cell[0] for cell in shown] == [*("–" for _ in range(7)), "100", "+50"], "one row a model, oracle slices last"
+    heads = re.findall(r'<th scope="col"[^>]*>(?:<button[^>]*>)?([^<]*)<', block.partition("<tbody>")[0])
+    (line,) = re.findall(r"<tr data-benchmark.*?</tr>", block.partition("<tbody>")[2], re.DOTALL)
+    cells = [re.sub(r"<[^>]*>", " ", cell).split() for cell in re.findall(r"<t[dh].*?</t[dh]>", line, re.DOTALL)]
+    shown = dict(zip(heads, cells, strict=True))
+    assert shown["pass@1"][0] == "100"
+    assert shown["Oracle minus own"] == ["+50", "+25", "to", "+75"]
+    assert shown["Own minus chosen"] == ["–"], "undefined"
+    assert "Oracle slices are cut at the known lesion: an upper bound, which uses the truth." in block
 
 
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
@@ -437,5 +510,5 @@ def test_a_run_of_texts_has_no_column_on_pictures(tmp_path: Path) -> None:
     for path in (tmp_path / "results" / "scores").rglob("*.parquet"):
         write_records(path, Score, [row for row in read_records(path, Score) if row.arm == "full"], key=response_key)
     texts = blocks_of(build(tmp_path, ("alpha", "beta"), figures=False))
-    for block, words in (("glance", "Uses the pictures?</"), ("glance", "True findings</"), ("left", ">Pictures<")):
+    for block, words in (("glance", "Uses the pictures?</"), ("glance", "True findings</"), ("privacy", ">Pictures<")):
         assert (words in with_pictures[block].replace("<small>", "</"), words in texts[block]) == (True, False), (block, words)

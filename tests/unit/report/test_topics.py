@@ -44,13 +44,27 @@ def test_lines_are_told_apart_by_the_columns_in_which_rows_of_one_measure_differ
     assert [line.names for line in table.lines] == [("1", "full"), ("2", "full"), ("1", "no image"), ("2", "no image")]
     mixed = topic_table([row("rate"), row("rate", slice="family", value_of_slice="lesion_recognition")], TOPIC)
     assert mixed.heads == ("Group",)
-    assert [line.names for line in mixed.lines] == [("",), ("family, lesion recognition",)]
+    assert [line.names for line in mixed.lines] == [("all",), ("family, lesion recognition",)]
+
+
+def test_the_one_other_model_and_the_one_arm_of_a_comparison_are_named() -> None:
+    pair = row("gain", difference="0.1", other_arm="full", other="n")
+    assert (topic_table([pair], TOPIC).heads, topic_table([pair], TOPIC).lines[0].names) == (("Compared with",), ("n",))
+    arm = row("gain", difference="0.1", arm="no_image", other_arm="full")
+    assert (topic_table([arm], TOPIC).heads, topic_table([arm], TOPIC).lines[0].names) == (("Arm",), ("no image",))
+
+
+def test_items_are_counted_only_where_a_row_counts_them() -> None:
+    assert topic_table([row("rate")], TOPIC).counts_items is False
+    assert topic_table([row("rate"), row("gain", n_items="4")], TOPIC).counts_items is True
 
 
 def test_a_value_and_a_difference_of_one_name_are_two_columns() -> None:
     table = topic_table([row("rate", value="0.5"), row("rate", difference="-0.1", other_arm="full")], TOPIC)
     assert [(column.title, column.shape) for column in table.columns] == [("Rate", "value"), ("Rate, difference", "difference")]
     assert len(table.lines) == 1
+    points = topic_table([row("gain", value="0.5"), row("gain", difference="-0.1", other_arm="full")], TOPIC)
+    assert [column.title for column in points.columns] == ["Gain", "Gain, difference"]
 
 
 @pytest.mark.parametrize("count", [str(SHOWN_FROM - 1), "<10", "(hidden)"])

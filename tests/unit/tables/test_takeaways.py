@@ -86,7 +86,7 @@ def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None
 def test_no_number_of_fewer_than_eight_patients_is_in_a_sentence(count: object) -> None:
     line = topic_takeaway([number("rate", value=0.5, n_patients=count, n_items=count)], MEASURES)
     assert line is not None
-    assert line.takeaway == f"No number is about {FEWEST_PATIENTS} patients or more."
+    assert line.takeaway == f"Every n is below {FEWEST_PATIENTS}."
 
 
 def test_numbers_of_simulated_raters_are_in_no_sentence() -> None:

@@ -265,6 +265,7 @@ function pairOf(entry) {
   if (first === undefined || second === undefined) return "";
   return first ? (second ? "both" : "a") : second ? "b" : "neither";
 }
+const PAIRS_TABLE = "#pairs [data-part=pairs]";
 // Counts of the cases of which both models have a graded answer; the difference and its interval are the cells of the table of pairs.
 function compare(entries) {
   const box = document.getElementById("comparison");
@@ -282,13 +283,13 @@ function compare(entries) {
     });
     return button;
   });
-  const cells = [...document.querySelectorAll("#pairs tr[data-model]")].filter((row) => [`${a} ${b}`, `${b} ${a}`].includes(row.dataset.model) && (!wants("benchmark") || row.dataset.benchmark === wants("benchmark")));
-  const lines = cells.map((row) => {
+  const rows = [...document.querySelectorAll(`${PAIRS_TABLE} tr[data-model]`)].filter((row) => [`${a} ${b}`, `${b} ${a}`].includes(row.dataset.model) && (!wants("benchmark") || row.dataset.benchmark === wants("benchmark")));
+  const lines = rows.map((row) => {
     const [first, second] = row.dataset.model.split(" ").map(models.title);
-    const cell = row.querySelector("[data-element=difference]");
+    const cell = row.querySelector("[data-element=pass1-patients]");
     const [value, ends] = [...cell.children].map((part) => part.textContent);
     const said = cell.dataset.value ? `${first} minus ${second} ${value} points of pass@1 (${ends || "no interval"})` : "no difference is known, as no item has graded answers of both";
-    return make("li", {}, `${row.cells[0].textContent}: ${said}`);
+    return make("li", {}, `${row.dataset.benchmark}: ${said}`);
   });
   const left = [...groups.values()].filter((one) => !one).length;
   box.replaceChildren(make("p", {}, ...buttons), ...(lines.length ? [make("ul", { class: "quiet" }, ...lines)] : []),
@@ -299,7 +300,7 @@ function compare(entries) {
 async function filter() {
   const count = document.getElementById("case-count");
   if (wants("q")) count.textContent = "searching …";
-  if (wants("a") && wants("b")) await unpackTable(document.querySelector("#pairs .table"));
+  if (wants("a") && wants("b")) await unpackTable(document.querySelector(`${PAIRS_TABLE} .table`));
   if (!(await search())) return;
   const fitting = cases.filter((entry) => (!wants("benchmark") || entry.benchmark === wants("benchmark")) && entry.items.some(fits) && entry.found);
   const shown = new Set(compare(fitting));

@@ -39,6 +39,7 @@ if (numbers) {
     const caption = make("caption", { class: "hidden" }, `Rows of ${table.value}.csv`);
     document.getElementById("numbers-table").replaceChildren(make("table", {}, caption, make("thead", {}, heads), make("tbody", {}, ...shown.map(line))));
     document.getElementById("numbers-count").textContent = `${fitting.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows${fitting.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown` : ""}`;
+    reach(numbers.parentElement);
   };
   table.addEventListener("change", async () => { await listTopics(); await draw(); });
   topic.addEventListener("change", draw);
