@@ -19,7 +19,7 @@ from neuralmedbench.tables.first_screen import _leader
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import Stated
 from neuralmedbench.tables.words import MODELS as PAIRS
-from neuralmedbench.tables.words import PICTURES, PRIMARY, claims_of
+from neuralmedbench.tables.words import PICTURES, PRIMARY, TITLE, claims_of
 
 STATED = Stated("2026-01-31", DEPTH, "beta", "alpha")
 
@@ -87,7 +87,7 @@ def test_pairs_with_the_leader_and_pictures_are_claims_and_all_pairs_are_correct
 def test_readers_are_in_no_correction(drawn) -> None:
     study, _ = drawn
     people = SimpleNamespace(**vars(study) | {"readers": {"gamma": "clinician"}})
-    assert {name for compared in corrected_family(people) for name in compared[1:]} == {"alpha", "beta", ""}
+    assert {name for compared in corrected_family(people) for name in (compared.model, compared.other)} == {"alpha", "beta", ""}
     found = tables_of(people)
     assert all("gamma" not in (row["model"], row["other"]) for row in all_claims(found))
     assert {(row["p_corrected"], row["family"]) for row in pairs_of(found) if "gamma" in (row["model"], row["other"])} == {(None, "")}
@@ -229,7 +229,7 @@ def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -
     assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(few)
     both = tables | {"pairs": few["pairs"]}
     assert "with and without pictures, but none, however large, between two models, after" in power_sentence(both)
-    assert power_sentence({"leaderboard": [], "pairs": [], "arms": []}) == ""
+    assert power_sentence({"leaderboard": [], "title": [], "pairs": [], "arms": []}) == ""
 
 
 @pytest.mark.parametrize(("patients", "number"), [(6, 1), (6, 15), (8, 15), (12, 60)])
@@ -244,4 +244,4 @@ def test_claims_are_looked_up_by_their_cells(drawn) -> None:
     of_each = [claims_of(tables, PAIRS, significant=False, benchmark=benchmark) for benchmark in (DEPTH, BREADTH)]
     assert sorted(map(str, both)) == sorted(str(row) for rows in of_each for row in rows)
     assert [len(rows) for rows in of_each] == [2, 2]
-    assert list(WORDS) == [PRIMARY, PICTURES, PAIRS]
+    assert list(WORDS) == [PRIMARY, TITLE, PICTURES, PAIRS]

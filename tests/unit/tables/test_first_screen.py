@@ -140,7 +140,7 @@ def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
     models = {name: SimpleNamespace(title=name, backend="litellm") for name in names}
     both = {
         name: SimpleNamespace(
-            config=SimpleNamespace(title=name.title(), axis=axis, kind=Kind.PICTURES),
+            config=SimpleNamespace(title=name.title(), axis=axis, kind=Kind.PICTURES, arms=["full"]),
             responses={},
             grades={},
             cluster="patient",
@@ -162,7 +162,7 @@ def sentences_for(count: int) -> dict[str, str]:
     claim = {"family": "first screen", "benchmark": DEPTH, "measure": "pass1_patients", "p_value": 0.01, "model": "Ada", "other": "Bea"}
     claim |= {"difference": 0.1, "detectable": 0.36, "low": 0.1, "high": 0.3, "n_items": 1, "n_patients": 12}
     shown, open_ = {"p_corrected": 0.01, "answer": "better"}, {"p_corrected": 0.9, "answer": "inconclusive"}
-    rows: Any = {name: [] for name in ("arms", "rates", "reasoning", "ratings", "pairs")}
+    rows: Any = {name: [] for name in ("arms", "rates", "reasoning", "ratings", "pairs", "title")}
     compared = [claim | (shown if place < count else open_) for place in range(3)]
     everybody = rows | {"leaderboard": board(NAMES)}
     worse = [claim | shown | {"other": name} for name in NAMES[1 : count + 1]]

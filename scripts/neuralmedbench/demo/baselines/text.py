@@ -170,6 +170,7 @@ class TextReader:
         self._described: Any = None
         self._common: Any = None
         self._seen: dict[str, Opinion] = {}
+        self._weighed: dict[ChoiceQuestion, npt.NDArray[np.float64]] = {}
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from the text of all user messages so far."""
@@ -180,9 +181,11 @@ class TextReader:
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
         """Weigh options by their similarity to the sentences of case and question; the three most similar sentences count."""
-        parts = [*sentences(narrative(choice.case)), *(sentences(choice.question) or [choice.question])]
-        vectors = self._encoder((*parts, *choice.options)).astype(np.float64)
-        return SHARPNESS * _best(vectors[: len(parts)] @ vectors[len(parts) :].T)
+        if choice not in self._weighed:
+            parts = [*sentences(narrative(choice.case)), *(sentences(choice.question) or [choice.question])]
+            vectors = self._encoder((*parts, *choice.options)).astype(np.float64)
+            self._weighed[choice] = SHARPNESS * _best(vectors[: len(parts)] @ vectors[len(parts) :].T)
+        return self._weighed[choice]
 
     def _opinion(self, text: str) -> Opinion:
         parts = sentences(text)
