@@ -51,7 +51,7 @@ LABEL = re.compile(
 """A line that is, or begins with, the label of a diagnosis; `Differential diagnosis` is none."""
 AHEAD = re.compile(
     rf"\b(?:{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b(?:(?!\b(?:but|as|must|remains?|because)\b)[^.:;\n]){{0,120}}?)??,? +{IS}\b"
-    rf"|(?:following|(?:make|propose|reach) (?:an?|the)) +(?:{CERTAIN} +){{0,3}}diagnosis *(?:of\b|:|of *:))[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
+    rf"|(?:following|(?:I|we)(?: would| will| can)? (?:make|propose|reach) (?:an?|the)) +(?:{CERTAIN} +){{0,3}}diagnosis *(?:of\b|:|of *:))[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
     re.IGNORECASE,
 )
 """`The most likely diagnosis is X.`"""

@@ -36,7 +36,7 @@ RANKS = re.compile(
 """Words that introduce diagnoses where no noun does."""
 DENIES = re.compile(
     r"\b(?:exclu\w+|rul(?:ed?|ing)[ \t-]out|less|(?<!\bto[ \t])least|unlikely|not(?![ \t](?:just|only|an?|necessarily|limited|exhaustive))|cannot|against|other|alternativ\w+|additional|requir\w+|confirm\w*"
-    r"|establish\w*|reject\w*|discard\w*|wrong|incorrect)\b|n't\b|\b(?:by|on|for|because)\W*$",
+    r"|establish\w*|reject\w*|discard\w*|wrong|incorrect)\b|n't\b|\b(?:by|on|for|because|produce|explain)\W*$",
     re.IGNORECASE,
 )
 ASIDE = re.compile(

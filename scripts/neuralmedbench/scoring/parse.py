@@ -18,7 +18,7 @@ from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import count_words
-from neuralmedbench.scoring.checklist import ChecklistCandidate, is_checklist, read_candidate, read_candidates, read_checklist
+from neuralmedbench.scoring.checklist import ChecklistCandidate, may_be_checklist, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.lists import list_from, mark_of
@@ -313,7 +313,12 @@ def _parse_differential(sections: Sections) -> Prediction:
 
 def _with_statement(prediction: Prediction, text: str) -> Prediction:
     """Read a differential that is headed in another way than requested as an answer in another form."""
-    if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or is_checklist(text):
+    if (
+        prediction.parse_status is not ParseStatus.REPAIRED
+        or not prediction.differential
+        or "DIFFERENTIAL:" in text
+        or may_be_checklist(text)
+    ):
         return prediction
     names = stated_diagnoses(text, bare=False)
     return replace(prediction, differential=names, evidence=()) if names and not abstains(names[0]) else prediction

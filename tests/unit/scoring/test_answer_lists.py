@@ -64,6 +64,8 @@ DENIED = (
     "The patient has a serious condition.",
     "The diagnosis is supported by:",
     "Based on the images, I can identify the following:",
+    "The differential must cover entities that can produce:",
+    "Early diagnosis is essential for:",
 )
 
 
