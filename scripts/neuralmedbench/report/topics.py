@@ -31,7 +31,7 @@ SLICES = frozenset({"age", "sex", "scanner", "field-strength", "family", "level"
 
 
 @dataclass(frozen=True)
-class Column:
+class TopicColumn:
     """One measure as a column: its heading, definition and unit; `shape` is `value`, `difference` or `count`."""
 
     measure: str
@@ -52,7 +52,7 @@ class Line:
 
     first: Row
     names: tuple[str, ...]
-    cells: dict[Column, Row] = field(default_factory=dict)
+    cells: dict[TopicColumn, Row] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TopicTable:
     """The table of a topic; `few` counts the lines that are about fewer than `SHOWN_FROM` patients and are in the files alone."""
 
     heads: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[TopicColumn, ...]
     lines: tuple[Line, ...]
     few: int
     several_benchmarks: bool
@@ -148,11 +148,11 @@ def _group_of(row: Row, kinds: AbstractSet[str]) -> tuple[str]:
     return (", ".join(spaced(part) for part in parts if part) or "all",)
 
 
-def _column(row: Row, measure: dict[str, str | bool], with_value: AbstractSet[str]) -> Column:
+def _column(row: Row, measure: dict[str, str | bool], with_value: AbstractSet[str]) -> TopicColumn:
     title, shape = str(measure["title"]), shape_of(row)
     if shape == "difference" and (measure["unit"] != "points" or row["measure"] in with_value):
         title = f"{title}, difference"
-    return Column(row["measure"], title, str(measure["text"]), str(measure["unit"]), shape)
+    return TopicColumn(row["measure"], title, str(measure["text"]), str(measure["unit"]), shape)
 
 
 def _is_few(line: Line, fewest: int) -> bool:
