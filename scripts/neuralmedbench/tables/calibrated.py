@@ -224,7 +224,7 @@ MEASURES = (
         "If unjudged passed",
         "The corrected rate if every answer that nobody could judge had passed.",
     ),
-    Measure("raters", "Raters", "Raters whose judgements correct the rate.", "number"),
+    Measure("raters", "Raters", "Raters whose judgements correct the rate.", "count"),
 )
 
 TABLE = topic("calibrated", of_study(calibrated_rows), MEASURES, labels=no_labels)

@@ -212,7 +212,7 @@ PAIR_MEASURES = (
         "needed",
         "Patients needed",
         "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
-        "number",
+        "count",
         main=False,
     ),
 )

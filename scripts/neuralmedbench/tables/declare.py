@@ -124,7 +124,7 @@ class Measure:
     text : str
         What is counted, and of what: one sentence.
     unit : str
-        `share` (0 to 1), `points` (a difference of shares), `number` or `dollars`.
+        `share` (0 to 1), `points` (a difference of shares), `number`, `count` (a whole number) or `dollars`.
     main : bool
         True if it is a column of the block's table; the others are in the list of all numbers.
     """

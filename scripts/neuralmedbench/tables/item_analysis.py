@@ -301,7 +301,7 @@ MEASURES = (
         NEEDED,
         "Patients needed",
         "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
-        "number",
+        "count",
     ),
 )
 

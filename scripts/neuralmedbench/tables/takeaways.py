@@ -44,8 +44,9 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
 
 
 def _sizes(rows: Sequence[Cells]) -> str:
-    """Count items and patients by benchmark, of the rows whose counts are not hidden."""
-    return largest([row for row in rows if not isinstance(row.get("n_items"), str) and not isinstance(row.get("n_patients"), str)])
+    """Count items and patients by benchmark, of the rows that have both; empty where none has."""
+    counted_rows = [row for row in rows if isinstance(row.get("n_items"), int) and isinstance(row.get("n_patients"), int)]
+    return largest(counted_rows) if counted_rows else ""
 
 
 def _has_enough_patients(row: Cells) -> bool:
@@ -76,9 +77,15 @@ def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
     over = f" over {counted(models, 'model')}" if models else ""
     if len(rows) == 1:
         return _with_interval(unit, low, column)
-    form: Callable[[float], str] = percent if unit == "share" else points if unit == "points" else decimal
+    form = _form_of(unit)
+    ends = dict.fromkeys((form(low[column]), form(high[column])))
     noun = " points" if unit == "points" else ""
-    return f"{form(low[column])} to {form(high[column])}{noun}{over}"
+    return f"{' to '.join(ends)}{noun}{over}"
+
+
+def _form_of(unit: str) -> Callable[[float], str]:
+    forms: dict[str, Callable[[float], str]] = {"share": percent, "points": points, "count": lambda value: f"{value:,.0f}"}
+    return forms.get(unit, decimal)
 
 
 def _with_interval(unit: str, row: Cells, column: str) -> str:
@@ -88,7 +95,8 @@ def _with_interval(unit: str, row: Cells, column: str) -> str:
     if unit == "points":
         span = points_span(low, high)
         return f"{points(value)} points{f' ({span})' if span else ''}"
-    return decimal(value) if low is None or high is None else f"{decimal(value)} ({decimal(low)} to {decimal(high)})"
+    form = _form_of(unit)
+    return form(value) if low is None or high is None else f"{form(value)} ({form(low)} to {form(high)})"
 
 
 def _answers(rows: Sequence[Cells]) -> str:

@@ -79,7 +79,7 @@ def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None
     ]
     line = topic_takeaway(family, MEASURES)
     assert line is not None
-    assert line.takeaway == "Gain: +20 to +20 points over 2 models, 1 of 2 significant."
+    assert line.takeaway == "Gain: +20 points over 2 models, 1 of 2 significant."
 
 
 @pytest.mark.parametrize("count", [FEWEST_PATIENTS - 1, "<10", "(hidden)"])
