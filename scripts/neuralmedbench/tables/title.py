@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT
+from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, INCONCLUSIVE
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
@@ -36,6 +37,9 @@ MOST_LEFT_OUT = 0.10
 
 MOST_ABOVE_CHANCE = 0.05
 """By so much a guess from the options alone may be better than chance. (Our rule.)"""
+
+DRAWN = "it draws its answers, and four draws are all right less often than one"
+"""Why a model that draws is not said to find more than it recognises."""
 
 FEWEST_PATIENTS = 8
 """Patients below which nothing is said. (Our rule.)"""
@@ -113,7 +117,9 @@ def _quadrants(made: ModelRows, recognises: npt.NDArray[np.bool_], finds: npt.ND
 def _contrast(made: ModelRows, sides: tuple[Floats, Floats], family: Mapping[Compared, FamilyTest], why_not: str) -> ContrastRow:
     difference = scaled_difference(*sides, made.by(CHOSEN), least_of(made.outcomes))
     row = made.difference(CONTRAST, difference, ~np.isnan(sides[0] + sides[1]), arm=CHOSEN, note=why_not)
-    return made.tested(row, difference, family.get(Compared(made.benchmark.name, made.model, title=True)))
+    row = made.tested(row, difference, family.get(Compared(made.benchmark.name, made.model, title=True)))
+    leans = made.outcomes.counts[made.key()].sampled and row.answer in DIFFERENT and (row.difference or 0.0) < 0
+    return replace(row, answer=INCONCLUSIVE, note=why_not or DRAWN) if leans else row
 
 
 def _why_not(made: ModelRows, left_out: Floats, guess: MeasureRow) -> str:

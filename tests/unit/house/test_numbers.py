@@ -241,6 +241,29 @@ def test_the_coverage_of_differences_is_that_of_the_stored_series() -> None:
     assert not any(cell["disagree"] for cell in cells_of_grid)
 
 
+def test_the_studies_of_the_title_are_those_of_the_stored_series() -> None:
+    rows_of = [json.loads(line) for line in stored("title_contrast")]
+    studies, sets = ([row | row["cell"] for row in rows_of if ("known" in row["cell"]) is wanted] for wanted in (True, False))
+    equal = [row for row in studies if row["known"] == row["alone"]]
+    held = [min(row["held"] for row in equal if row["guess"] == guess) for guess in ("anew", "steady")]
+    found = [row for row in studies if row["known"] != row["alone"] and row["patients"] == 30]
+    shown = {(row["guess"], row["samples"]): row["lower"] for row in found}
+    page = text("docs/metrics.md")
+    for value, words in (
+        (held[0], "the interval holds 0 in {:.1f} % of the studies or more if"),
+        (held[1], "and in {:.1f} % if the guess is steady"),
+        (max(row["rejected"] for row in equal), "the test errs in at most {:.1f} %. 25 points"),
+        (shown["anew", 5], "with 30 patients of five samples in {:.0f} and"),
+        (shown["steady", 5], "and {:.0f} %, of one sample"),
+        (max(shown["anew", 1], shown["steady", 1]), "of one sample in {:.0f} %."),
+        (max(row["lower"] for row in studies if row["known"] == 0), "A guesser is shown to recognise in at most {:.1f} %."),
+        (min(row["guessed"] for row in sets), "is right in {:.1f} to"),
+        (max(row["guessed"] for row in sets), "to {:.1f} % on average"),
+        (max(row["above"] for row in sets), "at most {:.1f} % of the sets have no answer"),
+    ):
+        assert words.format(100 * value) in page
+
+
 def test_the_table_of_raters_is_that_of_the_stored_series() -> None:
     found = {line[:60].strip(): line for line in stored("confidence_intervals") if line.startswith("corrected rate")}
     for row, name in RATERS.items():

@@ -152,6 +152,16 @@ def test_the_sentence_says_no_more_than_the_contrast_of_the_model_of_rank_1(mode
     assert len(text.split()) <= 25
 
 
+def test_a_model_that_draws_is_not_said_to_find_more_than_it_recognises() -> None:
+    drawn = title_study(20, scripts=("finder", "recogniser"), samples=2)
+    rows = rows_of(drawn)
+    assert rows["finder", CONTRAST].high < 0
+    assert rows["finder", CONTRAST].answer == "inconclusive"
+    assert rows["recogniser", CONTRAST].answer == "better"
+    text = title_sentence(drawn, tables_of(drawn, finder=1))
+    assert text == "No answer for Finder: it draws its answers, and four draws are all right less often than one."
+
+
 def test_within_the_margin_the_answer_is_no() -> None:
     study = title_study(50, scripts=("knows",))
     text = title_sentence(study, tables_of(study, knows=1))
