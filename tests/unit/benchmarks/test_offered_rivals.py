@@ -11,8 +11,9 @@ import pytest
 
 from conftest import ROOT
 from fixtures.items import answer, benchmark_config, source
-from fixtures.prompt import open_question
+from fixtures.prompt import asked, open_question, said
 from fixtures.scoring import vocabulary
+from neuralmedbench.benchmarks.answer_leaks import sent_texts_of
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.rivals import add_rivals, kind_of, nearness, rival_places
@@ -155,3 +156,14 @@ def test_a_dialogue_is_asked_as_a_choice_in_one_message_with_all_that_its_rounds
     assert shown.question == "What is the most likely diagnosis?"
     assert all(turn.reveal in shown.notes for turn in item.turns)
     assert in_form(item, "full") is item
+
+
+@pytest.mark.parametrize("level", [Level.DIRECT, Level.DIALOGUE])
+def test_printed_rivals_are_no_leak_and_no_other_arm_shows_them(level: Level) -> None:
+    named = answer("a1", diagnosis="GBM", rivals=("migraine", "neurosarcoidosis"), level=level)
+    built = build_cases("b", benchmark_config(), [source("a1")], {"a1": named}, vocabulary())
+    arms = ["full", "no_image", "choice-1", "choice-2", "choice-3", "choice-4"]
+    rows = [row for (item, _, _), row in asked(built.items, arms=arms).items() if item == "a1/differential_diagnosis"]
+    assert {row.arm for row in rows if "neurosarcoidosis" in said(row)} == set(arms[2:])
+    places = sent_texts_of(built.items[0], rows)
+    assert not any(name in place.text for place in places.values() for name in ("GBM", "migraine", "neurosarcoidosis"))
