@@ -57,7 +57,7 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     shutil.copytree(finished_run, folder)
     tables = {path.name: path.read_bytes() for path in (folder / "results" / "test" / "tables").glob("*.csv")}
     page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
-    assert "Nothing to compare." in page.split('<section id="changed"')[1].split("</section>")[0]
+    assert "What changed: not measured." in page
 
     # the built-in model answers by its seed, whatever its revision: nothing changed, and the report states so
     edited(folder, revision='"2"')
@@ -71,7 +71,8 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     untouched = set(tables) - {f"{name}.csv" for name in SHAPES} - {"leaderboard.csv", "costs.csv", "destinations.csv"}
     assert {name for name in untouched if (folder / "results" / "test" / "tables" / name).read_bytes() != tables[name]} == set()
     page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
-    assert "gives the answers of the one before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
+    # two patients: the lines are counted, and are in the files
+    assert "2 lines of fewer than 10 patients are in the files alone." in page.split('id="changed"')[1].split("</section>")[0]
 
     assert {row["requests"] for row in table(folder, "costs") if (row["model"], row["arm"]) == ("text", "all")} == {"24", "44"}
     for benchmark in BENCHMARKS:
