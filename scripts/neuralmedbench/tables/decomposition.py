@@ -30,7 +30,7 @@ CONTRASTS = {GAIN: Arm.FULL, EFFECT: Arm.FINDINGS_OF_ANOTHER, BEYOND: Arm.FINDIN
 UNSHOWN = {
     GAIN: "no share: whether the findings help is inconclusive",
     EFFECT: "no share: whether they help more than another patient's is inconclusive",
-    BEYOND: "no share: whether they help more than the findings alone is inconclusive",
+    BEYOND: "no share: the findings alone may name the answer",
 }
 """Why no share is given if the interval of a contrast holds 0."""
 

@@ -187,7 +187,6 @@ EXPECTED = {
         "power": "36 points between two models.",
         "leader": "Cid does not score significantly lower, but Bea does.",
         "missing": "of 27 answers to the full request 1 is missing for reasons of the run, not of the models.",
-        "pairs": "1 of 3 pairs of models differs after",
         "sample": "1 item, (hidden) patients",
         "limited": "1 answer per model: no result",
     },
@@ -195,12 +194,10 @@ EXPECTED = {
         "power": "after correction for both comparisons.",
         "leader": "Bea and Cid score significantly lower.",
         "missing": "2 are missing",
-        "pairs": "2 of 3 pairs of models differ after",
         "limited": "2 answers per model: no result",
     },
     3: {
         "power": "after correction for all 3 comparisons.",
-        "pairs": "All 3 pairs of models differ after",
         "sample": "3 items, (hidden) patients",
     },
 }
@@ -319,11 +316,17 @@ def test_the_pictures_of_another_set_than_that_of_depth_are_named_in_head_and_se
     models = {name.lower(): SimpleNamespace(title=name) for name in ("Ada", "Bea", "Cyd")}
     run = cast(Study, SimpleNamespace(benchmarks={"wide": wide}, models=models, settings=IntervalSettings()))
     claim = {"family": "first screen", "benchmark": "wide", "model": "ada", "difference": -0.2, "p_value": 0.01, "answer": "worse"}
-    worse = "Pictures: on Wide Ada did significantly worse without them"
+    claim |= {"low": -0.3, "high": -0.1}
+    worse = "Pictures: on Wide Ada 20 points lower without them (10 to 30)"
     assert picture_sentence(run, {"arms": [claim], "pairs": []}) == f"{worse}."
-    answers = [claim, claim | {"model": "bea", "answer": "alike"}, claim | {"model": "cyd", "answer": "inconclusive"}]
-    said = picture_sentence(run, {"arms": answers, "pairs": []})
-    assert said == f"{worse}; Bea: no, within 10 points; inconclusive for Cyd."
+    near = {"difference": 0.0, "low": -0.04, "high": 0.05}
+    answers = [claim, claim | near | {"model": "bea", "answer": "alike"}, claim | near | {"model": "cyd", "answer": "inconclusive"}]
+    three = picture_sentence(run, {"arms": answers, "pairs": []})
+    assert three == f"{worse}; Bea no, within 10 points (−4 to +5); Cyd inconclusive (−4 to +5)."
+    # of more models the sentence lists names under each answer
+    models["dee"] = SimpleNamespace(title="Dee")
+    four = picture_sentence(run, {"arms": [*answers, claim | {"model": "dee"}], "pairs": []})
+    assert four == "Pictures: on Wide Ada and Dee significantly lower without them; no for Bea, within 10 points; inconclusive for Cyd."
 
 
 UNREAD = {"benchmark": BREADTH, "model": "Ada", "title": "Ada", "rank": 1, "pass1": 0.225, "pass1_low": 0.13, "pass1_high": 0.35}
