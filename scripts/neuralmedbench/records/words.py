@@ -57,7 +57,7 @@ def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
     ('64 %', '2.2 %', 'not known', '–')
     """
     value = number(share)
-    return _absent(share, missing) if value is None else f"{half_up(100 * value, digits)} %"
+    return _absent(share, missing) if value is None else f"{half_up(100 * value, digits)} %".replace("-", "−")
 
 
 def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
@@ -69,7 +69,7 @@ def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
     ('25 % to 75 %', '25 to 75 %', '41–84', '')
     """
     ends = number(low), number(high)
-    return "" if None in ends else form.format(*(half_up(100 * end) for end in ends if end is not None))
+    return "" if None in ends else form.format(*(half_up(100 * end).replace("-", "−") for end in ends if end is not None))
 
 
 def percent_with_span(share: Cell, low: Cell, high: Cell, form: str = EACH) -> str:
