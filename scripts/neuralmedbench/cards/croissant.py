@@ -99,6 +99,7 @@ COLUMNS: dict[str, Column] = {
     "turn_reveals": Column("turns", "What each round of a dialogue reveals.", is_array=True, key="reveal"),
     "turn_questions": Column("turns", "What each round of a dialogue asks.", is_array=True, key="question"),
     "options": Column("options", "Options of a choice, in the order of their letters.", is_array=True),
+    "rivals": Column("rivals", "Diagnoses that an open question is also asked among, the reference one of them.", is_array=True),
     "image_ids": Column("images", "Pictures of the question, in the order in which they are shown.", is_array=True, key="image_id"),
     "image_paths": Column("images", "Files of these pictures.", is_array=True, key="path"),
     "image_sha256": Column("images", "SHA-256 of these files.", is_array=True, key="sha256"),

@@ -122,14 +122,3 @@ MARK = re.compile(r"<\d+( patients)?|\(hidden\)")
 def mark_of(row: Mapping[str, str]) -> str:
     """Return the mark that explains the empty cells of a suppressed row; empty for any other row."""
     return next((cell for cell in row.values() if MARK.fullmatch(cell)), "")
-
-
-FUNNEL_STEPS = {
-    "right": "right",
-    "beyond_history": "the history alone does not suffice",
-    "from_picture": "another patient's pictures do not lead there",
-    "located": "side and place are right",
-    "stable": "withstands a wrong suggestion",
-    "accepted": "accepted by a clinician or grader",
-}
-"""Steps of the topic `funnel` in order, in the words of figure and page."""

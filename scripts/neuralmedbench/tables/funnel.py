@@ -67,7 +67,7 @@ STEPS = (
     FunnelStep("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
     FunnelStep("accepted", "accepted by {judged_by}", met=lambda score, accepted: accepted.get(response_key(score))),
 )
-"""The conditions in order, as in `records.results.FUNNEL_STEPS`; those that a run did not measure are left out."""
+"""The conditions in order, as in `MEASURES`; those that a run did not measure are left out."""
 
 
 def funnel_rows(study: Study) -> list[MeasureRow]:

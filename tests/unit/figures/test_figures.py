@@ -45,9 +45,12 @@ def fill(folder: Path, models: list[str]) -> None:
     broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
     write(folder, "leaderboard", [*board, *broad])
     contrasts = [{"topic": "arms", "benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models]
+    sides = (("recognised", 0.75), ("found", 0.25))
+    asked_twice = [{"topic": "title", "benchmark": "deep", "model": name, "measure": side, "value": share - 0.01 * place, "low": 0.2,
+                    "high": 0.8, **seen} for place, name in enumerate(models) for side, share in sides]  # fmt: skip
     full = {"topic": "rates", "benchmark": "deep", "arm": "full", "strategy": "direct", "measure": "pass1", "low": 0.2, "high": 0.8}
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
-    measures = [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items,
+    measures = asked_twice + [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items,
                  "n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices]  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
     for name, source in product(models, ("stated", "agreement", "tokens")):

@@ -57,9 +57,10 @@ TAG = re.compile(
 MARKUP = {
     "cli/generated_docs.py": "a block of a Markdown page",
     "exports/archives.py": "the description of a record of Zenodo is HTML",
-    "figures/gallery.py": "drawings are SVG",
+    "figures/svg.py": "drawings are SVG",
     "models/api/gateway_messages.py": "reads the title of a gateway's page of an error",
     "report/blocks.py": "reads the blocks of the page",
+    "report/elements.py": "reads the headings of the page",
     "report/source.py": "sets the width of drawings",
 }
 """Modules with markup in their strings that write no page, and what it is for."""

@@ -12,8 +12,7 @@ from fixtures.rating import form
 from fixtures.tables import item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.records.results import FUNNEL_STEPS
-from neuralmedbench.tables.funnel import STEPS, funnel_rows
+from neuralmedbench.tables.funnel import MEASURES, STEPS, funnel_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
 
 DONOR, PRESSED = "image_of_another", "suggestion-wrong"
@@ -165,4 +164,4 @@ def test_without_a_grader_ratings_of_few_items_are_no_step_and_take_no_item_out(
 
 def test_every_step_has_words_of_its_own() -> None:
     assert len({step.words for step in STEPS}) == len(STEPS)
-    assert [step.name for step in STEPS] == list(FUNNEL_STEPS), "figure and page know every step"
+    assert [step.name for step in STEPS] == [measure.name for measure in MEASURES], "the page defines every step"
