@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from neuralmedbench.figures.table import Row
 from neuralmedbench.records.result_columns import MEASURES
+from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.words import capital, spaced
 
 SHOWN_FROM = 10
@@ -103,7 +104,7 @@ def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> To
     rows = [row for row in rows if row["measure"] in main]
     sides = [side for side in SIDES if _tells_apart(rows, side) or _is_named(rows, side)]
     kinds = {row["slice"] for row in rows}
-    with_slice = len(kinds) > 1 or _tells_apart(rows, "value_of_slice")
+    with_slice = len(kinds) > 1 or _tells_apart(rows, "value_of_slice") or _is_named(rows, "value_of_slice")
     with_value = {row["measure"] for row in rows if shape_of(row) == "value"}
     lines: dict[tuple[str, ...], Line] = {}
     for row in rows:
@@ -135,7 +136,9 @@ def _tells_apart(rows: Iterable[Row], name: str) -> bool:
 
 
 def _is_named(rows: Iterable[Row], side: str) -> bool:
-    """Return True if all rows compare with one other model, or are of one arm compared with the full request."""
+    """Return True if all rows compare with one other model, are of one arm compared with the full request, or of simulated raters."""
+    if side in ("source", "value_of_slice"):
+        return any(row[side].startswith(SIMULATED) for row in rows)
     if side == "arm" and any(row["other_arm"] != "full" for row in rows):
         return False
     values = {row[side] for row in rows}

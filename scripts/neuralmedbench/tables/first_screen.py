@@ -21,7 +21,7 @@ from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
-from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
+from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, follow_words
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
@@ -100,7 +100,7 @@ def trust_notes(study: Study, tables: Tables) -> Cells:
 
 def trust_sentences(study: Study, tables: Tables) -> list[str]:
     """State how far the graders can be trusted; empty before clinicians have rated."""
-    text = _follow_text(study, tables)
+    text = follow_words(study, tables)
     return [f"Graders: {text}"] if text else []
 
 

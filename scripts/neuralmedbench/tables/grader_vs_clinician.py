@@ -20,6 +20,8 @@ from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.takeaways import SIMULATED_ALONE
+from neuralmedbench.tables.words import Takeaway, begun, largest
 
 MAKERS = {
     "anthropic": "anthropic",
@@ -199,7 +201,21 @@ def _over_all_models(tables: Tables) -> list[Cells]:
     return [row for row in tables["grader_vs_clinician"] if row["slice"] == RESPONSE and not row["model"]]
 
 
-def _follow_text(study: Study, tables: Tables) -> str:
+def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """State how far graders follow clinicians, or why that is not known."""
+    rows = tables["grader_vs_clinician"]
+    of_clinicians = [row for row in rows if not is_simulated(row)]
+    if text := follow_words(study, tables):
+        words = begun(text, study)
+    elif of_clinicians:
+        words = "Clinicians have rated too few answers to compare a grader with them."
+    else:
+        words = SIMULATED_ALONE if rows else "No clinician has rated an answer."
+    return Takeaway(words, largest(of_clinicians or rows))
+
+
+def follow_words(study: Study, tables: Tables) -> str:
+    """State the agreement of the first grader with one clinician by benchmark, compared with that of another clinician; empty without ratings."""
     rows = [row for row in _over_all_models(tables) if not is_simulated(row) and row["measure"] == "icc" and row["value"] is not None]
     parts = []
     for benchmark in study.benchmarks.values():
@@ -261,4 +277,10 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("grader_vs_clinician", of_study(trust_rows), MEASURES, labels=no_labels)
+TABLE = topic(
+    "grader_vs_clinician",
+    of_study(trust_rows),
+    MEASURES,
+    labels=no_labels,
+    takeaways={"grader_vs_clinician": trust_takeaway},
+)

@@ -17,6 +17,9 @@ MOST_MEASURES = 2
 """Measures of a topic in its sentence."""
 
 
+SIMULATED_ALONE = "Simulated raters alone: no number here is about a grader or a model."
+
+
 def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaway | None:
     """State the range of the first measures of a topic over the models; None for a topic without rows.
 
@@ -38,6 +41,8 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
     enough = [row for row in of_models if _has_enough_patients(row)]
     whole = [row for row in enough if not row.get("slice")] or enough
     sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
+    if not of_models and any(map(is_simulated, rows)):
+        return Takeaway(SIMULATED_ALONE, _sizes(rows))
     if not sentences:
         return Takeaway(f"Every n is below {FEWEST_PATIENTS}.", _sizes(rows))
     return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", _sizes(whole))

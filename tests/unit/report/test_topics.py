@@ -54,6 +54,14 @@ def test_the_one_other_model_and_the_one_arm_of_a_comparison_are_named() -> None
     assert (topic_table([arm], TOPIC).heads, topic_table([arm], TOPIC).lines[0].names) == (("Arm",), ("no image",))
 
 
+def test_the_lines_of_simulated_raters_are_named_also_where_there_are_no_others() -> None:
+    labels = topic_table([row("rate", source="simulated round r01")], TOPIC)
+    assert (labels.heads, labels.lines[0].names) == (("Source",), ("simulated round r01",))
+    rates = topic_table([row("rate", slice="raters", value_of_slice="simulated raters")], TOPIC)
+    assert (rates.heads, rates.lines[0].names) == (("Raters",), ("simulated raters",))
+    assert topic_table([row("rate", source="judge")], TOPIC).heads == ()
+
+
 def test_items_are_counted_only_where_a_row_counts_them() -> None:
     assert topic_table([row("rate")], TOPIC).counts_items is False
     assert topic_table([row("rate"), row("gain", n_items="4")], TOPIC).counts_items is True

@@ -241,10 +241,12 @@ def test_means_of_a_model_take_the_adjudicated_value_and_agreement_does_not() ->
 
 def block_of(study: Any, tmp_path: Path) -> str:
     """Render the block of the report as the page does."""
-    write_table(tmp_path / "agreement.csv", agreement_rows(study), COLUMNS["agreement"])
-    tables = {"agreement": read_table(tmp_path / "agreement.csv")}
-    source = SimpleNamespace(notes={"pass_axis": AXIS})
-    return templates({}).get_template("blocks/agreement.html.j2").render(tables=tables, source=source)
+    made = {"agreement": agreement_rows(study), "ratings": rating_rows(study)}
+    for name, rows in made.items():
+        write_table(tmp_path / f"{name}.csv", rows, COLUMNS[name])
+    tables = {name: read_table(tmp_path / f"{name}.csv") for name in made}
+    context = {"tables": tables, "source": SimpleNamespace(notes={"pass_axis": AXIS}), "titles": {}, "looks": {}}
+    return templates({}).get_template("blocks/ratings.html.j2").render(context)
 
 
 def test_the_report_shows_agreement_of_clinicians_and_of_simulated_raters_apart(tmp_path: Path) -> None:
@@ -256,9 +258,16 @@ def test_the_report_shows_agreement_of_clinicians_and_of_simulated_raters_apart(
     assert "Simulated: a program filled the forms in." in text
     assert "Nothing can be said of agreement in this round: fewer than two raters gave a value." in text
     assert "20 answers, 10 patients, 2 raters" in text
-    assert text.count("<td>simulated</td>") == 1
+    each_rater, means = text.split("Mean ratings by model and axis")
+    assert each_rater.count("<td>simulated</td>") == 1
+    assert "Simulated ratings exercise the form. They say nothing about a model." in text
+    assert means.count("<td>simulated</td>") == 1
+    assert means.count("<td>clinicians</td>") == 1
     assert "not known" in text
 
 
 def test_the_block_of_agreement_is_empty_without_ratings(tmp_path: Path) -> None:
-    assert "<h3>" not in block_of(study_of([]), tmp_path)
+    text = block_of(study_of([]), tmp_path)
+    assert "<h3>" not in text
+    assert "No clinician has rated an answer yet." in text
+    assert "<code>rating_rounds</code>" in text

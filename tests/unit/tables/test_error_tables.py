@@ -299,29 +299,47 @@ def cell(value: object) -> str:
 
 def block(rows: Sequence[MeasureRow] = ()) -> str:
     """Render the block of the report, with cells as a table of results has them."""
-    tables = {"errors": [{column: cell(row.get(column)) for column in types_of_table("errors")} for row in rows]}
-    template = templates({}).get_template("blocks/errors.html.j2")
-    return template.render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=SimpleNamespace(figures={"errors": ""}))
+    of_run = {"errors": [{column: cell(row.get(column)) for column in types_of_table("errors")} for row in rows]}
+    tables = dict.fromkeys(("reasoning", "juries", "leaderboard"), []) | of_run
+    source = SimpleNamespace(figures={"errors": ""})
+    return templates({}).get_template("blocks/errors.html.j2").render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=source)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of the table, as the words and numbers of their cells."""
+    rows = re.findall(r"<tr data-benchmark.*?</tr>", text, flags=re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in rows]
 
 
 def test_the_report_shows_both_shares_and_says_what_is_simulated():
-    grades = [*labels(SCORES[0], ("wrong_side", 2.0)), *labels(SCORES[1], ("wrong_side", None), ("wrong_region", 1.0))]
-    rows = [*sheet(SCORES[1], "s", ("wrong_side", 2.0), simulated=True)]
-    study = OneStudy({"b": OneBenchmark({("m", "e"): grades})}, {"e": GraderConfig(title="E", kind="llm", task="errors")}, rows)
-    text = block(error_rows(study))  # type: ignore[arg-type]
-    graded, simulated = text.split("<h3>By round r01")
-    assert "<h3>By &lt;Errors&gt;</h3>" in graded
-    assert "not in the answer: 1. They are missing" in graded
-    assert "simulated" not in graded.lower()
-    assert simulated.startswith(' <span class="tag warn">simulated</span></h3>')
-    assert "Simulated labels: classes" in simulated
-    assert simulated.count("wrong side") == 1
+    """Of twelve patients: a line of fewer than ten is in the files alone."""
+    items = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(12)]
+    scores = [score(one, "m", passed=number % 12 == 0) for number, one in enumerate(items)]
+    grades = [grade for number, one in enumerate(scores) for grade in labels(one, ("wrong_side", 2.0 if number < 6 else 0.0))]
+    grades[-1] = replace(grades[-1], value=None, state=GradeState.FAILED)
+    rows = [rating for one in scores for rating in sheet(one, "s", ("wrong_side", 2.0), simulated=True)]
+    benchmark = OneBenchmark(
+        {("m", "e"): grades}, items=items, gold=[Gold(item_id=one.item_id, answer="x") for one in items], scores={"m": scores}
+    )
+    text = block(error_rows(OneStudy({"b": benchmark}, {"e": GraderConfig(title="E", kind="llm", task="errors")}, rows)))  # type: ignore[arg-type]
+    assert re.findall(r'class="number" title="[^"]*"><button type="button">([^<]*)', text)[:2] == ["All answers", "Wrong answers"]
+    graded, simulated = ([line for line in lines_of(text) if ("simulated" in line) is wanted] for wanted in (False, True))
+    assert graded
+    assert all("&lt;Errors&gt;" in line for line in graded)
+    assert all("simulated round r01" in line for line in simulated)
+    (line,) = [line for line in graded if "class, perceptual failure" in line]
+    assert re.findall(r"\d+ %", line)[:2] == ["50 %", "45 %"], "6 of 12 answers, 5 of 11 wrong ones"
+    assert "not in the answer: 1. They are missing" in text
+    assert "<Errors>" not in text
     assert not re.search(r"nan|None", text)
+    alone = block(error_rows(OneStudy({"b": replace(benchmark, grades={})}, ratings=rows)))  # type: ignore[arg-type]
+    assert lines_of(alone)
+    assert all("simulated round r01" in line for line in lines_of(alone)), "also where there is no other line"
 
 
 def test_without_labels_the_report_says_how_to_get_them():
     text = block()
-    assert "Nobody labelled errors in this run" in text
+    assert "Errors: not measured.</b> Add a grader with task: errors to graders, or have clinicians rate a round" in text
     assert text.count("<section") == 1
 
 

@@ -15,7 +15,7 @@ from neuralmedbench.tables.declare import Measure
 from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.takeaways import FEWEST_PATIENTS, topic_takeaway
+from neuralmedbench.tables.takeaways import FEWEST_PATIENTS, SIMULATED_ALONE, topic_takeaway
 from neuralmedbench.tables.words import Takeaway, begun, without_head
 from neuralmedbench.tables.write import TABLES
 
@@ -95,6 +95,16 @@ def test_numbers_of_simulated_raters_are_in_no_sentence() -> None:
     assert line is not None
     assert line.takeaway == "Right: 40 %."
     assert topic_takeaway([], MEASURES) is None
+
+
+def test_a_topic_of_simulated_raters_alone_says_so_and_has_no_number() -> None:
+    simulated = number("rate", value=0.4, source="simulated round r01")
+    line = topic_takeaway([simulated], MEASURES)
+    assert line is not None
+    assert line.takeaway == SIMULATED_ALONE
+    both = topic_takeaway([simulated, number("rate", value=0.2)], MEASURES)
+    assert both is not None
+    assert both.takeaway == "Right: 20 %."
 
 
 @pytest.mark.parametrize("name", TAKEAWAYS)

@@ -21,6 +21,7 @@ from neuralmedbench.config.model import GraderConfig, GraderValidation, ModelCon
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates import prediction_powered
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.form import read_form
@@ -34,11 +35,14 @@ from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trus
 from neuralmedbench.tables.release import PUBLIC, Release
 from neuralmedbench.tables.similarity import similarity_rows
 from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.takeaways import SIMULATED_ALONE
 from neuralmedbench.tables.write import write_tables
 
 MODELS = ("alpha", "beta", "gamma")
 RATED = 60
 """Answers of each model that were drawn, of 120."""
+FEW = 30
+"""Too few to correct a score, of at least ten patients: a line of fewer is in the files alone."""
 
 Clinicians = Callable[[Score, str], float | None]
 Rated = Callable[[Sequence[Rating]], Study]
@@ -160,17 +164,19 @@ def test_three_raters_who_differ_widen_the_interval(root: Path, rated: Rated, mo
 def test_the_page_says_whose_judgement_a_corrected_rate_is(written: Written) -> None:
     """Two raters cannot stand for others; a page without these words would claim that they do."""
     tables, told = written("real")
-    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     alone = "Calibrated rates are about these 2 raters: what other clinicians would have judged is not in their intervals."
     assert leaderboard.count(alone) == 1
     assert "with fewer than three raters it is about them alone" in leaderboard
-    assert trust.count("<small>about them alone</small>") == len(pick(tables["calibrated"], measure="raters", value="2.000000")) > 0
+    shown = re.findall(r'data-element="raters" data-value="2.000000"', trust)
+    assert len(shown) == len([row for row in pick(tables["calibrated"], measure="raters") if not is_simulated(row)]) > 0
     assert "With fewer than three raters a corrected rate is about these raters alone" in trust
     tables, told = written("three")
-    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     assert "Calibrated rates are by 3 raters: their intervals count that other clinicians might judge differently." in leaderboard
     assert "about these" not in leaderboard
-    assert "<small>about them alone</small>" not in trust
+    assert 'data-element="raters" data-value="2.000000"' not in trust
+    assert 'data-element="raters" data-value="3.000000"' in trust
     tables, told = written("nobody")
     assert "Calibrated rates are" not in block("leaderboard", tables, told)
 
@@ -295,7 +301,7 @@ def written(root: Path, rated: Rated) -> Written:
     rows = {
         "nobody": [],
         "simulated": ratings(root, severe, simulated=True, round_id="simulated"),
-        "few": ratings(root, kind, number=6),
+        "few": ratings(root, kind, number=FEW),
         "real": [*ratings(root, severe), *ratings(root, kind, simulated=True, round_id="simulated")],
         "three": ratings(root, severe, raters=("r1", "r2", "r3")),
     }
@@ -307,6 +313,7 @@ def written(root: Path, rated: Rated) -> Written:
         names = (
             "leaderboard",
             "rates",
+            "graders",
             "calibrated",
             "similarity",
             "grader_vs_clinician",
@@ -350,7 +357,7 @@ def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: W
     rates = pick(tables["calibrated"], measure="calibrated")
     assert {bool(row["value"]) == is_simulated(row) for row in rates} == {True}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
-    assert "is of simulated raters, and says nothing about a grader or a model" in told["blocks"]["trust"]["takeaway"]
+    assert told["blocks"]["grader_vs_clinician"]["takeaway"] == SIMULATED_ALONE
     assert badge(told) == "none yet: grader only (simulated ones stand apart)"
     assert not [sentence for sentence in told["sentences"] if sentence.startswith("Graders:")]
 
@@ -362,10 +369,12 @@ def test_too_few_ratings_are_told_and_do_not_reach_the_leaderboard(written: Writ
     assert {row["note"] for row in rates} == {"too few rated: counts from 60 answers of 8 patients on"}
     few = "Grader only: clinicians have rated too few of these answers; they count from 60 answers of 8 patients of a model on."
     assert told["grader_only"] == {DEPTH: few}
-    trust = block("trust", tables, told)
-    needed = "<small>too few rated: counts from 60 answers of 8 patients on</small>"
-    rows = re.findall(rf'{needed}</td><td[^>]*>–</td><td class="number" data-value="6">6</td>', trust)
-    assert len(rows) == len(rates), "how many are needed, and how many are there"
+    graders = block("graders", tables, told)
+    needed = f"<small>too few rated: counts from 60 answers of 8 patients on: rated here {FEW}</small>"
+    cells = re.findall(r'data-element="calibrated" data-value="">(.*?)</td>', graders, flags=re.DOTALL)
+    assert {cell.strip() for cell in cells} == {needed}, "how many are needed, and how many are there"
+    assert len(cells) == len(rates)
+    assert all(row["value"] for row in rates), "the rate is in the file alone"
 
 
 def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
@@ -373,9 +382,7 @@ def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
     assert tables["grader_vs_clinician"] == []
     assert {row["note"] for row in pick(tables["calibrated"], measure="calibrated")} == {"grader only: no clinician has rated an answer"}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
-    assert (
-        told["blocks"]["trust"]["takeaway"] == "No clinician has rated an answer: every open score on this page is a grader's word alone."
-    )
+    assert told["blocks"]["grader_vs_clinician"]["takeaway"] == "No clinician has rated an answer."
     assert badge(told) == "none yet: grader only"
 
 
@@ -402,35 +409,49 @@ def test_real_ratings_stand_beside_the_raw_score(written: Written) -> None:
     assert near["n_answers"] == str(RATED)
     assert near["value"] != ""
     assert told["grader_only"] == {}
-    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     assert leaderboard.count(">Calibrated</button>") == 1
     assert "Grader only" not in leaderboard
     assert f'data-value="{rate["value"]}"' in leaderboard
     assert f'data-value="{rate["value"]}"' in trust
     assert "follows one clinician with an ICC of" in trust
-    assert trust.count(">simulated<") == trust.count(">clinicians<") > 20
+    assert "0.47" in trust, "what others found is beside it"
+    assert trust.count("simulated raters</td>") == trust.count(", clinicians</td>") > 20
 
 
 def test_the_page_says_simulated_of_every_row_that_is_and_grader_only_under_the_leaderboard(written: Written) -> None:
     tables, told = written("simulated")
-    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     assert ">Calibrated</button>" not in leaderboard
     assert leaderboard.count("Grader only: no clinician has rated this run.") == 1
-    assert trust.count(">simulated<") > 20
-    assert ">clinicians<" not in trust
+    assert trust.count("simulated raters</td>") > 20
+    assert "clinicians</td>" not in trust
+    assert "Simulated raters alone: no number here is about a grader or a model." in trust
 
 
 def test_without_ratings_the_block_says_what_to_do(written: Written) -> None:
-    trust = block("trust", *written("nobody"))
-    assert "Nothing to hold a grader against." in trust
-    assert "<table" not in trust
-    assert "0.47" in trust
+    graders = block("graders", *written("nobody"))
+    assert "No answer of this run was rated: every open score is a grader’s word alone. make rating-round ROUND=r01 draws" in graders
+    assert 'data-part="trust"><b>' in graders
+    assert 'data-part="calibrated"' not in graders
+
+
+def test_a_grader_of_the_maker_of_a_model_is_named_on_the_page(written: Written) -> None:
+    tables, told = written("real")
+    assert "One maker made grader and model" not in block("graders", tables, told)
+    rows = tables["grader_vs_clinician"]
+    kin = [
+        row | {"note": "same maker: yes"} if (row["model"], row["source"], row["measure"]) == ("beta", "llm", "bias") else row
+        for row in rows
+    ]
+    said = block("graders", tables | {"grader_vs_clinician": kin}, told)
+    assert "<p>One maker made grader and model: llm and beta.</p>" in said
 
 
 def block(name: str, tables: Tables, told: dict[str, Any]) -> str:
     """Render one block of the page without figures."""
     config = SimpleNamespace(title="A benchmark")
-    source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures={name: ""}, profile="public")
+    source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures=dict.fromkeys(FIGURES, ""), profile="public")
     found = {one: {"colour": "#000", "path": "", "hollow": False} for one in (*MODELS, "prior")}
     return templates(told["blocks"]).get_template(f"blocks/{name}.html.j2").render(source=source, tables=tables, titles={}, looks=found)
 
