@@ -175,7 +175,7 @@ BLOCKS = _with_all_tables(
         id="confidence",
         name="Confidence",
         group=RESULTS,
-        parts={"confidence": "confidence", "abstention": "confidence"},
+        parts={"confidence": "confidence", "abstention": "confidence", "unstated": "confidence"},
         figures=("reliability",),
     ),
     Block(

@@ -336,42 +336,36 @@ MEASURES = (
         "Refused",
         "Answers without a confidence because they were refused.",
         "number",
-        main=False,
     ),
     Measure(
         "truncated",
         "Truncated",
         "Answers without a confidence because they were cut off.",
         "number",
-        main=False,
     ),
     Measure(
         "abstained",
         "Abstained",
         "Answers without a confidence because they say that no diagnosis can be named.",
         "number",
-        main=False,
     ),
     Measure(
         "unparsable",
         "Unread",
         "Answers without a confidence because they could not be read.",
         "number",
-        main=False,
     ),
     Measure(
         UNSTATED,
         "None stated",
         "Answers that were read and have no confidence.",
         "number",
-        main=False,
     ),
     Measure(
         "missing",
         "Missing",
         "Answers that are absent or not graded, of those expected.",
         "number",
-        main=False,
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from neuralmedbench.records.results import PRIOR, is_simulated
 from neuralmedbench.records.words import counted, decimal, percent, percent_with_span, points, points_span
@@ -20,7 +20,7 @@ MOST_MEASURES = 2
 SIMULATED_ALONE = "Simulated raters alone: no number here is about a grader or a model."
 
 
-def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaway | None:
+def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure], simulated: Set[str] = frozenset()) -> Takeaway | None:
     """State the range of the first measures of a topic over the models; None for a topic without rows.
 
     Parameters
@@ -29,6 +29,8 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
         The visible rows of the topic.
     measures : sequence of Measure
         Its measures in the order of the page.
+    simulated : set of str
+        Readers that are programs: no sentence is about their answers.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
     """
     if not rows:
         return None
-    of_models = [row for row in rows if row["model"] != PRIOR and not is_simulated(row)]
+    of_models = [row for row in rows if _is_measured(row, simulated)]
     enough = [row for row in of_models if _has_enough_patients(row)]
     whole = [row for row in enough if not row.get("slice")] or enough
     sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
@@ -46,6 +48,13 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure]) -> Takeaw
     if not sentences:
         return Takeaway(f"Every n is below {FEWEST_PATIENTS}.", _sizes(rows))
     return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", _sizes(whole))
+
+
+def _is_measured(row: Cells, simulated: Set[str]) -> bool:
+    """Return True for a row of answers of models or people: no constant answer, no simulated rater or reader."""
+    if row["model"] == PRIOR or is_simulated(row):
+        return False
+    return simulated.isdisjoint((row["model"], row.get("other")))
 
 
 def _sizes(rows: Sequence[Cells]) -> str:

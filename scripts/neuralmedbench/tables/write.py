@@ -206,8 +206,9 @@ def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
     """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
     takeaways = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
+    simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
     for table in TABLES:
-        line = topic_takeaway(tables[table.name], table.measures) if table.is_topic else None
+        line = topic_takeaway(tables[table.name], table.measures, simulated) if table.is_topic else None
         if line and table.name not in takeaways:
             takeaways[table.name] = line
     return {block: {"takeaway": line.takeaway, "n": line.n} for block, line in takeaways.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fixtures.report import blocks_of, build
+from fixtures.report import blocks_of, build, parts_of
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.repeats import pass_at_k
@@ -113,11 +113,12 @@ def test_grades_of_cut_answers_alone_are_no_rate() -> None:
 
 @pytest.fixture(scope="module")
 def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A run in which 40 of the 60 answers of beta to the depth set never came; the tables and the blocks of its page."""
+    """A run in which 80 of the 100 answers of beta to the depth set never came; the tables, and the blocks and parts of its page."""
     root = tmp_path_factory.mktemp("capped")
-    write_study(root, models=MODELS, patients=6)
-    assert lose(root, lambda row: row.case_id not in ("case00", "case01")) == 40
-    return root, blocks_of(build(root, MODELS, figures=("leaderboard", "heatmap")))
+    write_study(root, models=MODELS, patients=10)
+    assert lose(root, lambda row: row.case_id not in ("case00", "case01")) == 80
+    page = build(root, MODELS, figures=("leaderboard", "heatmap"))
+    return root, blocks_of(page) | parts_of(page)
 
 
 def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, dict[str, str]]) -> None:
@@ -128,7 +129,7 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
         for row in read_records(root / f"results/scores/{DEPTH}/beta.parquet", Score)
         if row.arm == "full" and not row.missing
     )
-    assert (float(board["worst_case"]), float(board["best_case"])) == pytest.approx((passes / 60, (passes + 40) / 60), abs=1e-6)
+    assert (float(board["worst_case"]), float(board["best_case"])) == pytest.approx((passes / 100, (passes + 80) / 100), abs=1e-6)
     ends = [f"{name}{end}" for name in ("pass1", "pass1_strict", "pass5", "candidates5") for end in ("", "_low", "_high")]
     assert {
         name: board[name] for name in (*ends, "all_right", "main_condition", "core_diagnosis", "rank", "tier", "brier")
@@ -143,7 +144,7 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
     assert (rows_of(root, "calibrated", measure="raw")[0]["value"], rows_of(root, "costs", arm="full")[0]["pass1"]) == ("", "")
     metrics = json.loads((root / "results" / "metrics.json").read_text(encoding="utf-8"))[DEPTH]["beta"]
     assert metrics == {
-        "missing_fraction": pytest.approx(2 / 3, abs=1e-6),
+        "missing_fraction": pytest.approx(0.8, abs=1e-6),
         "worst_case": float(board["worst_case"]),
         "best_case": float(board["best_case"]),
     }
@@ -171,7 +172,7 @@ def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path,
     (diagnosis,) = rows_of(root, "rates", slice="family", value_of_slice="differential_diagnosis", measure="pass1")
     glance = next(row for row in re.findall(r"<tr.*?</tr>", blocks["glance"], flags=re.DOTALL) if "Beta VLM" in row)
     assert f'<span class="between">{between(with_board_names(diagnosis))}</span>' in glance
-    assert '<small class="warned">depth: 67 % missing</small>' in glance
+    assert '<small class="warned">depth: 80 % missing</small>' in glance
     assert '<span class="between">' in blocks["groups"]
     assert "stroke-dasharray" in blocks["leaderboard"]
     figures = {name: (root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("leaderboard", "heatmap")}
@@ -184,13 +185,14 @@ def test_no_sentence_states_the_worst_case(tmp_path: Path) -> None:
     write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     for model in MODELS:
         lose(tmp_path, lambda row: row.repeat > 2, model=model)
-    blocks = blocks_of(build(tmp_path, MODELS, figures=False))
+    page = build(tmp_path, MODELS, figures=False)
+    blocks, matrix = blocks_of(page), parts_of(page)["matrix"]
     beta, alpha = (rows_of(tmp_path, "leaderboard", model=model)[0] for model in ("beta", "alpha"))
     said = "No model has a rank: more than 2 % of the answers of every model are missing or not graded"
     assert (
         f"{said}; Alpha VLM passes {between(alpha)} and Beta VLM passes {between(beta)}, depending on what is missing." in blocks["glance"]
     )
-    assert "2 of 4 rates are unknown, because too many answers are missing or not graded" in blocks["matrix"]
+    assert "2 of 4 rates are unknown, because too many answers are missing or not graded" in matrix
 
 
 def test_below_the_limit_nothing_changes(tmp_path: Path) -> None:

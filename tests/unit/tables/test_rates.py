@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
-from fixtures.report import blocks_of, build
+from fixtures.report import blocks_of, build, parts_of
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.result_tables import read_result
@@ -22,6 +22,7 @@ from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, R
 from neuralmedbench.records.results import FAMILY_TITLES, PRIOR, RANKED_DIFFERENTIAL, by_measure
 from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.report.topics import SHOWN_FROM
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from neuralmedbench.tables.pass_rules import CHOICE_RULE, CLASS_RULE, PASS_RULES, pass_definition, pass_rules
@@ -30,7 +31,7 @@ from neuralmedbench.tables.rates import rate_rows
 DX, PLACE, REASONS = Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION
 OF_RANKED = (RANKED_DIFFERENTIAL, "true")
 RULES = {*PASS_RULES.values(), CHOICE_RULE, CLASS_RULE}
-DEFINING = ("glance", "leaderboard", "repeats", "methods")
+DEFINING = ("glance", "leaderboard", "methods")
 """Blocks of the page that say what a rate is."""
 
 
@@ -138,7 +139,7 @@ KINDS: dict[str, tuple[Family, Runner] | None] = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("rates") / "made"
-    write_study(root, models=("alpha",), patients=6, arms=("full",))
+    write_study(root, models=("alpha",), patients=SHOWN_FROM, arms=("full",))
     return root
 
 
@@ -180,7 +181,7 @@ def test_the_leaderboard_has_pass_at_5_of_the_rows_of_ranked_differentials(made:
             ends = [ranked[name][end] for end in ("value", "low", "high")] if name in ranked else [""] * 3
             assert [row[f"{name}{end}"] for end in ("", "_low", "_high")] == ends
         assert row["all_right"] == (ranked["all_right"]["value"] if "all_right" in ranked else "")
-    assert (board[0]["differential_items"], board[0]["differential_patients"], board[0]["n_items"]) == ("6", "6", "12")
+    assert (board[0]["differential_items"], board[0]["differential_patients"], board[0]["n_items"]) == ("10", "10", "20")
 
 
 @pytest.mark.parametrize(
@@ -197,13 +198,16 @@ def test_every_definition_on_the_page_names_what_its_items_ask_for_and_nothing_e
     ]
     wanted = set(pass_rules(items))
     blocks = definitions_on(page)
-    for name in ("glance", "leaderboard", "methods"):
+    for name in DEFINING:
         assert {rule for rule in RULES if rule in blocks[name]} == wanted, name
     # what is about ranked differentials has their items alone, and stands only where there are such items
     rows = [row for row in read_result(root / "results" / "tables", "rates") if row["slice"] == RANKED_DIFFERENTIAL]
     ranked = [one for one in items if one.family in DIAGNOSES and one.runner is Runner.OPEN]
     assert {row["n_items"] for row in rows} == ({str(len(ranked))} if ranked else set())
-    assert (f"{len(ranked)} items that ask for a ranked differential" in blocks["repeats"]) == bool(ranked)
+    repeats = parts_of(page)["repeats"]
+    assert ("Items that ask for a ranked differential" in repeats) == bool(ranked)
+    assert ("Repeats: not measured." in repeats) == (not ranked)
+    assert set(re.findall(f'data-value="({len(items)}|{len(ranked)})">\\1</td>', repeats)) == ({str(len(ranked))} if ranked else set())
 
 
 def test_no_definition_is_written_by_hand() -> None:
@@ -267,14 +271,18 @@ def labelled(root: Path) -> None:
 def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreement(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)
-    blocks = blocks_of(build(root, ("alpha",), figures=False))
+    page = build(root, ("alpha",), figures=False)
+    blocks = blocks_of(page)
     assert blocks["leaderboard"].count("Final answers; reasoning was not measured in this run.") == 1
+    assert "not measured.</b> Final answers alone were judged." in parts_of(page)["steps"]
     assert "These are final answers, also for the rationale items; reasoning was not measured in this run." in blocks["glance"]
     labelled(root)
-    blocks = blocks_of(build(root, ("alpha",), figures=False))
+    page = build(root, ("alpha",), figures=False)
+    blocks, steps = blocks_of(page), parts_of(page)["steps"]
     assert "not measured" not in blocks["leaderboard"] + blocks["glance"]
-    assert "not known: one grader, and no clinician labelled steps" in blocks["leaderboard"]
-    assert "<td>factuality</td>" in blocks["leaderboard"]
+    assert 'Rates are of final answers. Reasoning: <a href="#steps">steps labelled by a grader</a>.' in blocks["leaderboard"]
+    assert "not known: one grader, and no clinician labelled steps" in steps
+    assert re.search(r'data-element="reasoning-factuality" data-value="0\.750000"><b>75 %</b>', steps)
     assert "of the steps that the case decides Alpha VLM supports 75 %" in blocks["glance"]
 
 
@@ -298,9 +306,12 @@ def test_clinicians_who_rated_the_reasoning_stand_beside_the_depth_score_and_sim
         root / "results" / "ratings" / "ratings.parquet", Rating, ratings, key=lambda row: (row.item_id, row.repeat, row.rater_id)
     )
     blocks = blocks_of(build(root, ("alpha",), figures=False))
-    shown = "<td>clinicians, round r01</td>" in blocks["leaderboard"]
-    assert shown != simulated
-    assert (re.search(r"<td>alpha 0\.\d\d \(0\.\d\d to \d\.\d\d\)</td>", blocks["leaderboard"]) is None) == simulated
+    assert ('Reasoning: <a href="#ratings">ratings of clinicians</a>' in blocks["leaderboard"]) != simulated
+    means = re.findall(r"<tr>(?:(?!</tr>).)*<td>r01</td><td>reasoning</td>(?:(?!</tr>).)*<td>(\w+)</td></tr>", blocks["ratings"], re.DOTALL)
+    assert means == ["simulated" if simulated else "clinicians"]
+    who = "Simulated raters" if simulated else "Clinicians"
+    assert re.search(rf"<p>{who} agree with alpha 0\.\d\d \(0\.\d\d to \d\.\d\d\) on reasoning", blocks["ratings"])
+    assert ('data-element="agreement"' in blocks["ratings"]) != simulated
     assert ("reasoning was not measured" in blocks["leaderboard"]) == ("reasoning was not measured" in blocks["glance"]) == simulated
 
 
@@ -322,10 +333,12 @@ def test_answers_without_a_confidence_are_counted_by_reason_beside_the_surest(ma
     path = root / "results" / "scores" / DEPTH / "alpha.parquet"
     rows = [replace(row, state="refused", confidence=None) if row.repeat == 3 else row for row in read_records(path, Score)]
     write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
-    block = blocks_of(build(root, ("alpha",), figures=False))["abstention"]
+    part = parts_of(build(root, ("alpha",), figures=False))["unstated"]
     refused = sum((row.state, row.arm, row.strategy) == ("refused", "full", "direct") for row in rows)
     assert refused
-    assert f'<td class="number" data-value="{refused}">{refused}</td>' in block
+    line = next(row for row in re.findall(r"<tr.*?</tr>", part, flags=re.DOTALL) if f'data-benchmark="{DEPTH}"' in row)
+    cells = dict(re.findall(r'data-element="([a-z]+)" data-value="(\d+)"><b>', line))
+    assert cells == dict.fromkeys(("truncated", "abstained", "unparsable", "unstated", "missing"), "0") | {"refused": str(refused)}
 
 
 def test_points_that_a_model_judged_stand_in_the_leaderboard_and_say_so(made: Path, tmp_path: Path) -> None:

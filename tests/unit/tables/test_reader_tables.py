@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
+from fixtures.report import parts_of
 from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
@@ -81,15 +84,23 @@ def test_reader_and_model_are_compared_on_the_same_questions(study: Study) -> No
 
 def test_the_page_shows_both_rates_beside_their_difference(study: Study, tmp_path: Path) -> None:
     write_tables(study, tmp_path, tmp_path / "metrics.json")
-    tables = {name: with_marks(rows) for name, rows in read_results(tmp_path, ("leaderboard", "readers")).items()}
+    shown = ("pairs", "revisions", "contamination", "readers")
+    tables = {name: with_marks(rows) for name, rows in read_results(tmp_path, ("leaderboard", *shown)).items()}
     titles = {name: model.title for name, model in study.models.items()}
-    template = templates({}).get_template("blocks/readers.html.j2")
-    block = template.render(tables=tables, titles=titles, looks={}, pictured=True)
-    lines = re.search(r"<tbody>(.*)</tbody>", block, flags=re.DOTALL)[1].strip().splitlines()
-    first, *others = [re.sub(r"<[^>]+>", " ", line).split() for line in lines]
-    words = "Simulated reader h01-1 b Zeta VLM 100 % 61–100 83 % 28–100 +17 −26 to +100 30.00 7 6 simulated"
-    assert first == words.split()
-    assert [row[-1] for row in others] == ["simulated", "clinician", "simulated"]
+    environment = templates(json.loads((tmp_path / "notes.json").read_text(encoding="utf-8"))["blocks"])
+    # the eight questions of this round are of fewer patients than a line of the page is about
+    environment.globals["SHOWN_FROM"] = 0
+    source = SimpleNamespace(notes={"min_difference": {}}, provenance={})
+    page = environment.get_template("blocks/pairs.html.j2").render(tables=tables, titles=titles, looks={}, pictured=True, source=source)
+    part = parts_of(page)["readers"]
+    rows = re.findall(r"<tr .*?</tr>", part, flags=re.DOTALL)
+    lines = {" ".join(re.sub(r"<[^>]+>", " ", row).split()): row for row in rows}
+    assert "Simulated reader h01-1 all Zeta VLM 100 % 61–100 +17 −26 to +100 30.00 7 6" in lines
+    assert "Zeta VLM all Simulated reader h01-1 83 % 28–100 – – 7 6" in lines
+    # a checklist may not name a number of a simulated reader as one of people
+    named = {line for line, row in lines.items() if "data-element" in row}
+    assert named == {line for line in lines if "Simulated reader" not in line} != set()
+    assert "Simulated: a program filled the page in; no number of it is about people." in part
 
 
 def test_how_many_readers_there_are_changes_nothing_between_models(study: Study) -> None:

@@ -244,12 +244,12 @@ def test_right_when_sure_is_measured_over_sure_answers(study: Study) -> None:
 
 
 def block(folder: Path, config: ReadinessConfig, rows: list[dict[str, object]]) -> str:
-    """Render the block alone."""
+    """Render the block with this part alone."""
     write_table(folder / "readiness.csv", rows, COLUMNS["readiness"])
     cells = read_table(folder / "readiness.csv")
-    source = SimpleNamespace(readiness=config, profile="internal")
-    template = templates({}).get_template("blocks/readiness.html.j2")
-    return template.render(source=source, tables={"readiness": cells}, titles={}, looks={})
+    source = SimpleNamespace(readiness=config, profile="internal", checklists=[], cards={})
+    template = templates({}).get_template("blocks/checklists.html.j2")
+    return template.render(source=source, tables={"readiness": cells}, titles={}, looks={}, words={}, here={})
 
 
 def test_the_page_marks_conditions_that_were_written_down_after_the_answers_and_recommends_nothing(study: Study, tmp_path: Path) -> None:

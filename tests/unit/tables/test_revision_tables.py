@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fixtures.report import build
+from fixtures.report import build, parts_of
 from fixtures.scoring import vocabulary
 from fixtures.tables import BREADTH, DEPTH, add_earlier, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
@@ -190,11 +191,12 @@ def test_the_tables_of_what_changed_hold_the_model_that_has_a_revision_before(st
 
 def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_compare(study: tuple[Path, dict[str, bytes], str, str]) -> None:
     _, _, without, page = study
-    assert "Nothing to compare" in without.split('<section id="changed"')[1].partition("</section>")[0]
-    assert "Nothing to compare" not in page
-    assert '<section id="changed"' in page
-    assert 'href="#changed"' in page
-    section = page.split('<section id="changed"')[1].split("</section>")[0]
+    before, section = (parts_of(text)["changed"] for text in (without, page))
+    assert "What changed: not measured.</b> After an update of a model’s API, raise revision in its yaml" in before
+    assert "not measured" not in section
+    lines = dict(re.findall(r'<tr data-benchmark="([\w-]+)"(.*?)</tr>', section, flags=re.DOTALL))
+    assert 'data-element="noise-floor"' in lines[DEPTH]
+    assert 'data-element="noise-floor"' not in lines[BREADTH]
     assert "the noise floor" in section
-    assert "not known" in section
+    assert "With one answer an item it is not known (–)." in section
     assert "nmb run compare config --pair MODEL@OLD=MODEL@NEW" in section

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fixtures.report import blocks_of, build
+from fixtures.report import build, parts_of
 from fixtures.tables import BREADTH, item, response, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
 from neuralmedbench.files.result_tables import read_result
@@ -105,7 +106,7 @@ def test_items_without_a_call_and_arms_without_equal_calls_share_nothing() -> No
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Make a run in which the breadth items share one request without their pictures, and are pairs."""
     root = tmp_path_factory.mktemp("shared")
-    write_study(root, models=("alpha",), patients=8)
+    write_study(root, models=("alpha",), patients=10)
     path = root / "results" / "responses" / BREADTH / "alpha.parquet"
     rows = read_records(path, Response)
     calls = [replace(row, call_keys=("one" if row.arm == "no_image" else f"{row.item_id} {row.repeat}",)) for row in rows]
@@ -118,20 +119,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_tables_and_page_say_that_an_arm_is_one_request(made: tuple[Path, str]) -> None:
     root, text = made
     (arm,) = (row for row in read_result(root / "results" / "tables", "arms") if row["benchmark"] == BREADTH)
-    assert (arm["n_items"], arm["n_patients"]) == ("16", "8")
-    assert arm["note"] == "one request shared by 16 items"
+    assert (arm["n_items"], arm["n_patients"]) == ("20", "10")
+    assert arm["note"] == "one request shared by 20 items"
     assert arm["difference"]
     assert arm["low"] + arm["high"] + arm["p_value"] == ""
     asked = by_measure(read_result(root / "results" / "tables", "rates"), "arm", "slice")
     rates = asked[BREADTH, "alpha", "no_image", "all"]
-    assert [rates["pass1"][name] for name in ("note", "low", "method")] == ["one request shared by 16 items", "", "none"]
+    assert [rates["pass1"][name] for name in ("note", "low", "method")] == ["one request shared by 20 items", "", "none"]
     for name in PAIR_METRICS:
         assert rates[name]["value"] == ""
-        assert rates[name]["note"].startswith("the items of 8 pairs share one request")
+        assert rates[name]["note"].startswith("the items of 10 pairs share one request")
     assert asked[BREADTH, "alpha", "full", "all"]["pair_right"]["value"]
-    block = blocks_of(text)["arms"]
-    assert "one request shared by 16 items" in block
-    assert "the items of 8 pairs share one request" in block
+    part = parts_of(text)["arms"]
+    line = next(row for row in re.findall(r"<tr.*?</tr>", part, flags=re.DOTALL) if f'data-benchmark="{BREADTH}"' in row)
+    assert "<small>one request shared by 20 items</small>" in line
+    assert "the items of 10 pairs share one request" in part
 
 
 def test_the_confidence_under_such_an_arm_has_no_interval(made: tuple[Path, str]) -> None:
@@ -141,5 +143,5 @@ def test_the_confidence_under_such_an_arm_has_no_interval(made: tuple[Path, str]
         if (row["benchmark"], row["arm"]) == (BREADTH, "no_image")
     }
     assert rows["brier", ""]["value"]
-    assert rows["brier", ""]["n_patients"] == "8"
+    assert rows["brier", ""]["n_patients"] == "10"
     assert "".join(row["low"] for row in rows.values()) == ""

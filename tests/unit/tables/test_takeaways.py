@@ -107,6 +107,17 @@ def test_a_topic_of_simulated_raters_alone_says_so_and_has_no_number() -> None:
     assert both.takeaway == "Right: 20 %."
 
 
+def test_numbers_of_simulated_readers_are_in_no_sentence() -> None:
+    rows = [
+        number("rate", model="program", value=0.9),
+        number("rate", model="person", value=0.4),
+        number("rate", model="judge", other="program", value=0.8),
+    ]
+    line = topic_takeaway(rows, MEASURES, {"program"})
+    assert line is not None
+    assert line.takeaway == "Right: 40 %."
+
+
 @pytest.mark.parametrize("name", TAKEAWAYS)
 def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> None:
     said = TAKEAWAYS[name](study(), tables())
