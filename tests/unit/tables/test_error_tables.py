@@ -300,7 +300,7 @@ def cell(value: object) -> str:
 def block(rows: Sequence[MeasureRow] = ()) -> str:
     """Render the block of the report, with cells as a table of results has them."""
     of_run = {"errors": [{column: cell(row.get(column)) for column in types_of_table("errors")} for row in rows]}
-    tables: dict[str, list[dict[str, object]]] = {name: [] for name in ("reasoning", "juries", "leaderboard")} | of_run
+    tables = {"reasoning": [], "juries": [], "leaderboard": []} | of_run
     source = SimpleNamespace(figures={"errors": ""})
     return templates({}).get_template("blocks/errors.html.j2").render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=source)
 
