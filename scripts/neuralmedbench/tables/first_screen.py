@@ -236,7 +236,7 @@ def title_answer(study: Study, tables: Tables) -> Cells:
     """
     models = [row for name in study.benchmarks for row in models_of(tables, name)]
     if not models:
-        return {"short": "No model has been scored yet.", "support": ""}
+        return {"short": "No model has a rate to state.", "support": ""}
     if are_shallow_texts(benchmark.config for benchmark in study.benchmarks.values()):
         answers = [_right_answers(study, tables, name) for name in study.benchmarks]
         short = " ".join(filter(None, answers))

@@ -271,7 +271,7 @@ def test_what_is_said_above_a_block_is_what_the_tables_stage_said(study: Path, t
                 assert below.startswith(f'<p class="n">n = {escape(said[key]["n"])}</p>' if said[key]["n"] else "<"), name
                 shown.add(key)
     # a part that shows some rows of a topic says what it is about, in place of the range of all its rows
-    assert said.keys() - shown - {"glance"} == {"decomposition", "rates", "samples", "plan"}
+    assert said.keys() - shown - {"glance"} == {"decomposition", "rates", "samples", "plan", "calibrated", "grader_vs_clinician"}
 
 
 def test_a_note_without_a_count_prints_no_n() -> None:
