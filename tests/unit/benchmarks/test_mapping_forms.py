@@ -511,7 +511,7 @@ def test_an_open_question_with_options_keeps_them_as_its_rivals(answer: str, for
     ("row", "reason"),
     [
         ({"q": "What is it?", "o": ["GBM", "gbm", "stroke"], "a": "C"}, "an option is repeated"),
-        ({"q": "What is it?", "o": ["stroke", "migraine", ""], "a": "A"}, "an option is empty"),
+        ({"q": "What is it?", "o": ["stroke", "", "migraine"], "a": "A"}, "an option is empty"),
     ],
 )
 def test_rivals_that_cannot_be_told_apart_are_refused(row: dict[str, Any], reason: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from neuralmedbench.deid.faces.deface import DefacedScan, require_brain
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.leaks import find_leaks
-from neuralmedbench.deid.review.sheet import CaseStage, texts_section
+from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet
 from neuralmedbench.deid.texts import clean_record
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
@@ -174,6 +175,13 @@ def test_a_note_in_another_script_or_language_is_withheld(tmp_path: Path, run: C
     assert case.checks["notes_withheld"] == 2
 
 
+def sheet_of(case: CaseRecord, root: Path) -> str:
+    """Build the review sheet of a case that has been de-identified and goes no further."""
+    clean = CaseStage(case, root / "deidentified")
+    later = CaseStage(replace(case, state=State.QUARANTINED), root / "deidentified")
+    return case_sheet(CaseStages(clean, later, later), ("", ""), root / "reviews" / "sheets" / "case.html")
+
+
 def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_reviewer(
     tmp_path: Path, run: Callable[..., CaseRecord]
 ) -> None:
@@ -181,12 +189,12 @@ def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_revi
     volume = write_nifti_file(tmp_path / "raw" / "p99_T1w.nii.gz", head_voxels())
     nifti = run([volume], notes=(tmp_path / "note.txt",))
     assert nifti.checks["notes_without_known_names"] == 1
-    assert "detected by pattern alone" in texts_section(CaseStage(nifti, tmp_path / "deidentified"))
+    assert "detected by pattern alone" in sheet_of(nifti, tmp_path)
     dicom_case = run(write_dicom_series(tmp_path / "dicom", slices=6), notes=(tmp_path / "note.txt",))
-    assert "detected by pattern alone" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
-    assert "characters" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
+    assert "detected by pattern alone" not in sheet_of(dicom_case, tmp_path)
+    assert "100,000 characters" not in sheet_of(dicom_case, tmp_path)
     (tmp_path / "deidentified" / dicom_case.notes[0]).write_text("Well. " * 20_000, encoding="utf-8")
-    assert "have more than 100,000 characters (the longest 120,000)" in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
+    assert "have more than 100,000 characters (the longest 120,000)" in sheet_of(dicom_case, tmp_path)
 
 
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:

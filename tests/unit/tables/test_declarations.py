@@ -113,8 +113,10 @@ def test_a_topic_says_in_one_sentence_what_it_is_about(topic: Table) -> None:
 
 
 def test_a_table_of_the_page_has_at_most_eight_numbers() -> None:
+    # calibration, and the answers without a confidence, are two tables
+    tables = {topic.name: 2 if topic.name == "confidence" else 1 for topic in TOPIC_TABLES}
     crowded = {topic.name: sum(measure.main for measure in topic.measures) for topic in TOPIC_TABLES}
-    assert {name: number for name, number in crowded.items() if not 1 <= number <= 8} == {}
+    assert {name: number for name, number in crowded.items() if not 1 <= number <= 8 * tables[name]} == {}
 
 
 @cache
