@@ -22,6 +22,7 @@ from neuralmedbench.tables.recognition import BLIND_ARMS, CHOICE_ARMS, asks_choi
 from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.takeaways import FEWEST_PATIENTS
 from neuralmedbench.tables.words import best_of, is_closed
 
 Row = MeasureRow | ContrastRow | CountRow
@@ -40,9 +41,6 @@ MOST_ABOVE_CHANCE = 0.05
 
 DRAWN = "it draws its answers, and four draws are all right less often than one"
 """Why a model that draws is not said to find more than it recognises."""
-
-FEWEST_PATIENTS = 8
-"""Patients below which nothing is said. (Our rule.)"""
 
 
 def title_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Row]:
