@@ -31,5 +31,5 @@ value_reading: BOX, keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 views: ANSWER_ACTION, CT_WINDOW_NAMES, FINAL, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest
 vocabulary: BRACKETS, Diagnosis, Disease, Diseases, Region, Regions, TimeCritical, Urgency, Vocabulary, normal_form
-words: DASH, DASHED, LONGEST_ANSWER, LONGEST_NAME, ONCE, SIGNS_OF_A_WORD, WITHOUT_SPACES, all_of, are, as_sentence, capital, count_words, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, quote, spaced, whole
+words: DASH, DASHED, LONGEST_ANSWER, LONGEST_NAME, ONCE, SIGNS_OF_A_WORD, WITHOUT_SPACES, all_of, apart, are, as_sentence, capital, count_words, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, quote, spaced, unsure_span, whole
 """

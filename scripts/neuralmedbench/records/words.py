@@ -114,6 +114,36 @@ def points_span(low: Cell, high: Cell, *, plus: str = "+", minus: str = "−", s
     return f"{first} to {last}"
 
 
+def unsure_span(low: Cell, high: Cell) -> str:
+    """Format the interval of an inconclusive comparison: one without 0 was inconclusive only after the correction for several comparisons.
+
+    Examples
+    --------
+    >>> unsure_span(-0.31, 0.06), unsure_span("-0.55", "-0.08")
+    ('−31 to +6', '−55 to −8 before correction')
+    """
+    ends = [end for cell in (low, high) if (end := number(cell)) is not None]
+    span = points_span(low, high)
+    return f"{span} before correction" if len(ends) == 2 and min(ends) * max(ends) > 0 else span
+
+
+def apart(difference: Cell, low: Cell, high: Cell) -> str:
+    """State a difference in percentage points: its direction as a word where the interval is on one side of 0, else the interval alone.
+
+    Examples
+    --------
+    >>> apart(-0.44, -0.56, -0.31), apart("0.12", "-0.03", "0.27"), apart(0.2, 0.1, 0.3)
+    ('44 points lower (31 to 56)', '−3 to +27', '20 points higher (10 to 30)')
+    """
+    size, ends = number(difference), [end for cell in (low, high) if (end := number(cell)) is not None]
+    if size is None:
+        return _absent(difference, UNKNOWN)
+    if len(ends) < 2 or min(ends) * max(ends) <= 0:
+        return points_span(low, high)
+    span = " to ".join(points(end, plus="") for end in sorted(map(abs, ends)))
+    return f"{points(abs(size), plus='')} points {'lower' if size < 0 else 'higher'} ({span})"
+
+
 def decimal(cell: Cell, digits: int = 2, *, missing: str = UNKNOWN) -> str:
     """Format a number with a fixed number of decimals."""
     value = number(cell)

@@ -208,7 +208,7 @@ PREVIEW_PX = {250: 768, 1_000: 512}
 SMALLEST_PREVIEW_PX = 256
 """Longer side of a preview in pixels, at most: of a page with so many pictures or fewer, and of every other page."""
 
-PREVIEW_QUALITY = 62
+PREVIEW_QUALITY = 40
 """Quality of the WebP encoder, 0 to 100."""
 
 
@@ -246,7 +246,7 @@ def preview(image: BundleImage, root: Path, longest: int) -> str:
     small = Image.open(io.BytesIO(content)).convert("RGB")
     small.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=PREVIEW_QUALITY, method=4)
+    small.save(buffer, "WEBP", quality=PREVIEW_QUALITY, method=6)
     return base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -22,6 +22,7 @@ from neuralmedbench.records.words import (
     DASH,
     DASHED,
     ONCE,
+    apart,
     capital,
     counted,
     decimal,
@@ -33,6 +34,7 @@ from neuralmedbench.records.words import (
     points,
     points_span,
     spaced,
+    unsure_span,
     whole,
 )
 from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, PARTS, Block, blocks_of, folded, menu
@@ -59,8 +61,8 @@ if TYPE_CHECKING:
 
 SOFT_MEGABYTES = 10
 """A larger report gets a remark."""
-PACKED_ROWS = 200
-"""A folded table of more rows is compressed until it is opened: 20 models have 10,000 rows in such tables."""
+PACKED_ROWS = 30
+"""A folded table of more rows is compressed until it is opened, and never printed: 20 models have 10,000 rows in such tables."""
 MOST_LINES = 20
 """Lines of a topic's table that are shown; a longer table is folded below its sentence."""
 PACKED = re.compile("<!--packed-->(.*?)<!--/packed-->", flags=re.DOTALL)
@@ -112,6 +114,8 @@ FILTERS: dict[str, Callable[..., str]] = {
     "between": _grey(partial(percent_span, form=ONCE)),
     "points": _grey(partial(points, missing=DASH), counted=True),
     "points_span": _grey(points_span),
+    "apart": _grey(apart, counted=True),
+    "unsure_span": _grey(unsure_span, counted=True),
     "decimal": _grey(partial(decimal, missing=DASH), counted=True),
     "whole": _whole,
     "sample": _sample,

@@ -15,7 +15,7 @@ from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, Difference, pat
 from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
-from neuralmedbench.records.words import points, points_span
+from neuralmedbench.records.words import apart, points, points_span, unsure_span
 from neuralmedbench.tables.declare import SCORED, Measure, Results, grouped_by, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -146,11 +146,8 @@ def _without_pictures(study: Study, row: Cells) -> str:
     if row["answer"] == ALIKE:
         return f"{title} no, within {points(study.settings.margin, plus='')} points ({points_span(low, high)})"
     if row["answer"] not in DIFFERENT:
-        return f"{title} inconclusive ({points_span(low, high)})"
-    less = row["difference"] < 0
-    ends = sorted((abs(low), abs(high)))
-    span = " to ".join(points(end, plus="") for end in ends)
-    return f"{title} {points(abs(row['difference']), plus='')} points {'lower' if less else 'higher'} without them ({span})"
+        return f"{title} inconclusive ({unsure_span(low, high)})"
+    return f"{title} {apart(row['difference'], low, high).replace(' (', ' without them (')}"
 
 
 def layout_sentence(study: Study, tables: Tables) -> str:

@@ -13,7 +13,7 @@ from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
-from neuralmedbench.records.words import percent, points, points_span
+from neuralmedbench.records.words import apart, percent, points, points_span, unsure_span
 from neuralmedbench.tables.declare import Measure, of_study, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
@@ -166,10 +166,10 @@ def _compared(study: Study, row: Cells) -> str:
     # what a guess takes off is no part of a rate: no words go beyond 100 points
     low, high, size = (min(max(row[name], -1.0), 1.0) for name in ("low", "high", "difference"))
     if row["answer"] in DIFFERENT:
-        ends, word = ((low, high), "lower") if size > 0 else ((-high, -low), "higher")
-        return f"{points(abs(size), plus='')} points {word} ({points_span(*ends, plus='')})"
-    span = points_span(-high, -low)
-    return f"no, within {margin} points ({span})" if row["answer"] == ALIKE else f"inconclusive ({span})"
+        return apart(-size, -high, -low)
+    if row["answer"] == ALIKE:
+        return f"no, within {margin} points ({points_span(-high, -low)})"
+    return f"inconclusive ({unsure_span(-high, -low)})"
 
 
 MEASURES = (

@@ -14,6 +14,7 @@ from fixtures.scoring import vocabulary
 from neuralmedbench.demo.baselines.baseline import build
 from neuralmedbench.demo.baselines.forms import read_choice, without_examples
 from neuralmedbench.models.protocol import Message
+from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.parse import parse_answer
 
@@ -53,9 +54,21 @@ def test_the_words_decide_and_the_place_of_an_option_does_not(models, name):
         assert prediction.differential == ("cerebral infarction",)
 
 
-def test_the_image_baseline_draws_by_lot_at_every_temperature(models):
-    """It reads no words, so its score on choice items is chance, and it must not favour a letter."""
-    shown = messages(STROKE)
+@pytest.mark.parametrize("name", MODELS)
+def test_diagnoses_are_chosen_as_they_are_named_openly_in_every_order(models, name):
+    """What is recognised and what is found differ by what the form does, not by two ways to read the case."""
+    item = replace(STROKE, runner=Runner.OPEN, family=Family.DIFFERENTIAL_DIAGNOSIS, options=())
+    first = parse_answer(models[name].answer(messages(item), seed=1, temperature=0.0), item).differential[0]
+    rivals = tuple(option for option in ("meningioma", "glioblastoma", "multiple sclerosis", "migraine") if option != first)[:3]
+    for options in ((first, *rivals), (*rivals, first)):
+        item = replace(STROKE, options=options)
+        prediction = parse_answer(models[name].answer(messages(item), seed=1, temperature=0.0), item)
+        assert prediction.differential == (first,)
+
+
+def test_the_image_baseline_draws_by_lot_where_options_are_no_diagnoses(models):
+    """It reads no words, so its score on such items is chance, and it must not favour a letter."""
+    shown = messages(replace(STROKE, options=("the left arm", "the right arm", "both legs")))
     for temperature in (0.0, 1.0):
         letters = Counter(models["image"].answer(shown, seed=seed, temperature=temperature)[8] for seed in range(150))
         assert set(letters) == set("ABC")

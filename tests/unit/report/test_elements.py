@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from fixtures.report import blocks_of, build, full_page
+from fixtures.report import blocks_of, build, full_page, opened
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.cards.card import read_card
 from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistItem
@@ -135,7 +135,7 @@ def dashed(html: str, name: str) -> str:
 
 def test_on_a_full_page_no_claim_is_without_its_elements(run: tuple[PageSource, str]) -> None:
     source, text = run
-    filled = filled_elements(blocks_of(text).values())
+    filled = filled_elements(blocks_of(opened(text)).values())
     written, shown = claims(source), claims(with_answers_on_page(source, filled))
     assert len(shown) > 100
     # the run asks with one strategy alone

@@ -6,6 +6,7 @@ import base64
 import csv
 import gzip
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -20,7 +21,7 @@ import yaml
 from markupsafe import escape
 
 from conftest import ROOT
-from fixtures.report import MODELS, blocks_of, build, lacking, page, parts_of, unpacked
+from fixtures.report import MODELS, blocks_of, build, lacking, opened, page, parts_of, unpacked
 from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
@@ -188,7 +189,7 @@ def test_the_page_is_made_of_the_declared_blocks_in_their_order_and_each_has_all
 
 
 def test_the_head_of_every_column_of_a_topic_has_the_definition_that_is_listed_below_its_table(text: str) -> None:
-    explained = {name: part for name, part in parts_of(text).items() if "What the columns mean" in part}
+    explained = {name: part for name, part in parts_of(opened(text)).items() if "What the columns mean" in part}
     assert {"arms", "funnel", "fields", "grounding", "groups", "pairs"} <= explained.keys()
     for name, part in explained.items():
         heads = re.findall(r'<th scope="col" class="number" title="([^"]+)">', part)
@@ -263,11 +264,11 @@ def test_what_is_said_above_a_block_is_what_the_tables_stage_said(study: Path, t
         name: blocks[name] for name in ("glance", "leaderboard", "ratings", "cases", "privacy", "cost", "methods") if name in blocks
     }
     shown = set()
-    for name, html in homes.items():
+    for name, part in homes.items():
         for key in (name, PARTS.get(name)):
             takeaway = f'<p class="takeaway">{escape(said[key]["takeaway"])}</p>' if key in said else ""
-            if takeaway and takeaway in html:
-                below = html.partition(takeaway)[2].lstrip()
+            if takeaway and takeaway in part:
+                below = part.partition(takeaway)[2].lstrip()
                 assert below.startswith(f'<p class="n">n = {escape(said[key]["n"])}</p>' if said[key]["n"] else "<"), name
                 shown.add(key)
     # a part that shows some rows of a topic says what it is about, in place of the range of all its rows
@@ -512,3 +513,16 @@ def test_a_run_of_texts_has_no_column_on_pictures(tmp_path: Path) -> None:
     texts = blocks_of(build(tmp_path, ("alpha", "beta"), figures=False))
     for block, words in (("glance", "Uses the pictures?</"), ("glance", "True findings</"), ("privacy", ">Pictures<")):
         assert (words in with_pictures[block].replace("<small>", "</"), words in texts[block]) == (True, False), (block, words)
+
+
+def test_the_first_screen_has_a_sentence_of_25_words_and_at_most_120_words_in_all(text: str) -> None:
+    glance = re.sub(r"<svg.*?</svg>", "", blocks_of(text)["glance"].partition('<ul class="verdict"')[0], flags=re.DOTALL)
+    first = glance[glance.index('<div class="answer-line">') :]
+    sentence = first.partition("</div>")[0]
+    assert 5 < len(words_of(sentence)) <= 25
+    assert len(words_of(first)) <= 120
+
+
+def words_of(markup: str) -> list[str]:
+    """Return the words that a reader sees, without numbers."""
+    return re.findall(r"[A-Za-z][\w'@-]*", html.unescape(re.sub(r"<[^>]+>", " ", markup)))

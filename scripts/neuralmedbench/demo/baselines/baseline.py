@@ -130,14 +130,29 @@ class Baseline:
         return f"{forms.candidates(stated)}\n{_written(form, entries, opinion, confidence, place)}"
 
     def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
-        """Choose an option; ties are drawn by the seed at every temperature."""
+        """Choose an option: diagnoses as in an open question, other options by their words. Ties are drawn by the seed at every temperature."""
         choice = read_choice(next(message.words for message in reversed(messages) if message.role == "user"))
         if not choice.options:
             return forms.short(forms.UNDETERMINED, 0.0)
-        log_p = normalised(self._reader.weigh(choice))
+        named = self._named(choice)
+        opinion = self._reader.read(messages) if named else None
+        if opinion is None or opinion.scores is None:
+            scores = self._reader.weigh(choice)
+        else:
+            scores = np.array([np.logaddexp.reduce(opinion.scores[indices]) for indices in named])
+        log_p = normalised(scores)
         # Gumbel noise on log probabilities samples an option in proportion to its probability
         chosen = int(np.argmax(log_p / max(temperature, COLD) + random.gumbel(size=len(log_p))))
         return forms.short(LETTERS[chosen], float(np.exp(log_p[chosen])))
+
+    def _named(self, choice: ChoiceQuestion) -> list[list[int]]:
+        """Return the candidates that each option names, a wide name all that it covers; empty if an option names none."""
+        named = []
+        for option in choice.options:
+            entry = self._reader.vocabulary.find(option)
+            covered = {entry.key, *(narrower.key for narrower in self._reader.vocabulary.descendants(entry.key))} if entry else set()
+            named.append([index for index, key in enumerate(self._reader.keys) if key in covered])
+        return named if all(named) else []
 
     def _fields(self, opinion: Opinion, scores: npt.NDArray[np.float64], random: np.random.Generator, temperature: float) -> str:
         """Sum the probabilities of the diagnoses of each class; draw the class, and take its most probable subtype."""

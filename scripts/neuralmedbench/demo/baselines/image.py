@@ -57,7 +57,7 @@ class ImageReader:
         return self._seen[known]
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
-        """Weigh all options equally: this model reads no words, so its choice is **chance**, drawn uniformly by the seed."""
+        """Weigh options that are no diagnoses equally: this model reads no words, so its choice is **chance**, drawn by the seed."""
         return np.zeros(len(choice.options))
 
     def _frame(self, image: PictureInput) -> Frame | None:
