@@ -51,8 +51,6 @@ try:
 except PipelineError as error:
     raise WorkflowError(f"{type(error).__name__}: {error}") from None
 
-config.update(RUN.config.model_dump(mode="json"))
-
 TERMINAL.introduce(RUN, overridden=bool(workflow.config_settings.config))
 
 # of a command, in JSON: keys of the configuration that are not at their defaults, and further values

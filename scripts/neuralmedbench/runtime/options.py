@@ -24,19 +24,19 @@ class Command:
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
-        self._function = function
+        self.function = function
 
     def __call__(self, argv: Sequence[str] | None = None) -> int:
         """Run the function with the options of a command line; return the exit code 0."""
-        self._function(**vars(self.parse_args(argv)))
+        self.function(**vars(self.parse_args(argv)))
         return 0
 
     def parse_args(self, argv: Sequence[str] | None) -> argparse.Namespace:
         """Read a command line; ConfigError if settings are wrong."""
-        parameters = inspect.signature(self._function, eval_str=True).parameters.values()
+        parameters = inspect.signature(self.function, eval_str=True).parameters.values()
         records = [value.annotation for value in parameters if _is_record(value.annotation)]
         parser = argparse.ArgumentParser(
-            description=inspect.getdoc(inspect.getmodule(self._function)),
+            description=inspect.getdoc(inspect.getmodule(self.function)),
             epilog="\n".join(line for record in records for line in _described(record)),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
