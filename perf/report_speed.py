@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures import tables as tables_fixtures  # noqa: E402
 from fixtures.chromium import CHROMIUM, browser  # noqa: E402
+from fixtures.commands import settings  # noqa: E402
 from fixtures.tables import BREADTH, DEPTH, GRADERS, add_benchmark, write_study  # noqa: E402
 
 GOAL_S, GOAL_MB, GOAL_INTERACTIVE_S = 90, 2000, 2
@@ -58,11 +59,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def commands(root: Path, benchmarks: Sequence[str], models: Sequence[str], resamples: int) -> dict[str, list[str]]:
     """Return the commands of the rules, by step."""
-    results, run = root / "results", ["--benchmarks", *benchmarks, "--models", *models]
+    results, run = root / "results", {"benchmarks": benchmarks, "models": models}
     vocabulary = ["--vocabulary", "config/vocabulary.yaml"]
     steps = {
         "tables": [
-            *("build_tables.py", "--root", str(root), *run, "--graders", *GRADERS, *vocabulary, "--resamples", str(resamples)),
+            *("build_tables.py", "--root", str(root), *vocabulary, *settings(**run, graders=GRADERS, statistics={"resamples": resamples})),
             *("--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json")),
         ]
     }
@@ -78,9 +79,18 @@ def commands(root: Path, benchmarks: Sequence[str], models: Sequence[str], resam
     steps["figures"] = ["draw_figures.py", "--tables", str(results / "tables"), "--out", str(results / "figures")]
     out = str(results / "provenance.json")
     inputs = ["--inputs", f"data/items/{DEPTH}.parquet"]
-    steps["provenance"] = ["record_provenance.py", "--root", str(root), *run, *vocabulary, "--bootstrap-seed", "1", *inputs, "--out", out]
-    page = ["--graders", *GRADERS, "--out", str(results / "report.html")]
-    steps["report"] = ["build_report.py", "--root", str(root), "--results", str(results), *run, *page]
+    steps["provenance"] = [
+        "record_provenance.py",
+        "--root",
+        str(root),
+        *vocabulary,
+        *settings(**run, statistics={"seed": 1}),
+        *inputs,
+        "--out",
+        out,
+    ]
+    page = [*settings(**run, graders=GRADERS), "--out", str(results / "report.html")]
+    steps["report"] = ["build_report.py", "--root", str(root), "--results", str(results), *page]
     return steps
 
 

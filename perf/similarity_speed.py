@@ -86,7 +86,7 @@ def ours(folder: Path, items: list[Item], gold: list[Gold], responses: list[Resp
         write_records(path, Response, [row for row in responses if row.model == path.stem], key=response_key)
     command = [sys.executable, str(ROOT / "scripts" / "embed_similarity.py"), "--responses", *map(str, answers)]
     command += ["--items", str(paths["items"]), "--gold", str(paths["gold"]), "--vocabulary", str(VOCABULARY)]
-    command += ["--encoder", PACKAGED, "--layer", str(LAYER), "--out", str(paths["out"])]
+    command += ["--settings", json.dumps({"similarity": {"encoder": PACKAGED, "bertscore_layer": LAYER}}), "--out", str(paths["out"])]
     start = time.perf_counter()
     process = subprocess.Popen(command, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     _, status, usage = os.wait4(process.pid, 0)

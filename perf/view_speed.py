@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import SimpleITK as sitk
 
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.views import ViewService, list_views
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.records.views import VIEW_WINDOWS, SliceView, ViewRules
@@ -50,8 +50,8 @@ def main() -> int:
         case = make_case(folder)
         worst = 0.0
         for policy in (
-            SlicePolicy(policy="uniform", per_sequence=1, field_of_view_mm=230.0),
-            SlicePolicy(policy="uniform", per_sequence=1, field_of_view_mm=230.0, sent_px=512, side_marker=True),
+            SlicesConfig(policy="uniform", per_sequence=1, field_of_view_mm=230.0),
+            SlicesConfig(policy="uniform", per_sequence=1, field_of_view_mm=230.0, sent_px=512, side_marker=True),
         ):
             (scan,) = list_views(case, folder, RULES, policy)
             service = ViewService(lambda _: None, root)

@@ -88,11 +88,10 @@ rule simulate_ratings:
         mem_mb=700,
     params:
         results=lambda wildcards: RUN.results,
-        benchmarks=RUN.simulated,
-        models=list(RUN.models),
+        settings=settings(benchmarks=RUN.simulated, models=list(RUN.models)),
         code=code_hash("simulate_ratings"),
     shell:
-        "python scripts/simulate_ratings.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models} --form {input.form}"
+        "python scripts/simulate_ratings.py --results {params.results} --settings {params.settings:q} --form {input.form}"
         " --grades {input.grades} --out-key {output.key} --out {output.exports} &> {log}"
 
 

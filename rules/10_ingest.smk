@@ -25,14 +25,16 @@ rule ingest_case:
         source=lambda wildcards: RUN.case(
             wildcards.benchmark, wildcards.case
         ).source_sha256,
-        overrides=lambda wildcards: write_overrides(
-            RUN.case(wildcards.benchmark, wildcards.case).sequence_overrides
+        settings=lambda wildcards: settings(
+            overrides=write_overrides(
+                RUN.case(wildcards.benchmark, wildcards.case).sequence_overrides
+            ),
+            **RUN.benchmarks[wildcards.benchmark].reading,
         ),
-        reading=lambda wildcards: RUN.benchmarks[wildcards.benchmark].ingest_arguments,
         code=code_hash("ingest_case"),
     shell:
         "python scripts/ingest_case.py --benchmark {wildcards.benchmark} --case {wildcards.case}"
-        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q} {params.reading}"
+        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --settings {params.settings:q}"
         " --out {output.case} &> {log}"
 
 

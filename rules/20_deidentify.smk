@@ -20,17 +20,15 @@ rule deidentify_case:
     resources:
         mem_mb=2000,
     params:
-        # one function for all: Snakemake calls it for every case
-        cleaning=lambda wildcards: RUN.benchmarks[
-            wildcards.benchmark
-        ].cleaning_arguments,
-        # read by the command; only the cases of which an entry changed run again
+        # rules and accepted values are read by the command, so that no log holds them
+        rules=lambda wildcards: RUN.benchmarks[wildcards.benchmark].cleaning_digest,
+        # only the cases of which an entry changed run again
         accepted=lambda wildcards: RUN.accepted_leaks(
             wildcards.benchmark, wildcards.case
         ),
         code=code_hash("deidentify_case"),
     shell:
-        "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} {params.cleaning:q} --planted {input.planted}"
+        "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --planted {input.planted}"
         " --case {input.case} --out {output.case} &> {log}"
 
 
@@ -50,20 +48,11 @@ rule deidentify_pictures:
             2000 if RUN.benchmarks[wildcards.benchmark].has_cases else 800
         ),
     params:
-        texts=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].text_arguments
-            if RUN.benchmarks[wildcards.benchmark].has_cases
-            else []
-        ),
-        burned_in=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
-        ),
-        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        rules=lambda wildcards: RUN.benchmarks[wildcards.benchmark].cleaning_digest,
         accepted=lambda wildcards: RUN.accepted_leaks(wildcards.benchmark),
         code=code_hash("deidentify_pictures"),
     shell:
-        "python scripts/deidentify_pictures.py --benchmark {wildcards.benchmark} {params.texts:q}"
-        " --burned-in {params.burned_in} --subjects {params.subjects} --pictures {input.manifest} --out {output.manifest} &> {log}"
+        "python scripts/deidentify_pictures.py --benchmark {wildcards.benchmark} --pictures {input.manifest} --out {output.manifest} &> {log}"
 
 
 rule describe_scans:

@@ -16,11 +16,7 @@ rule normalise_case:
     resources:
         mem_mb=1500,
     params:
-        reference_order=config["imaging"]["reference_order"],
-        bias_grid_mm=config["imaging"]["bias_grid_mm"],
-        registration_grid_mm=config["imaging"]["registration_grid_mm"],
+        settings=settings("imaging"),
         code=code_hash("normalise_case"),
     shell:
-        "python scripts/normalise_case.py --case {input.case} --reference-order {params.reference_order:q}"
-        " --bias-grid-mm {params.bias_grid_mm} --registration-grid-mm {params.registration_grid_mm}"
-        " --out {output.case} &> {log}"
+        "python scripts/normalise_case.py --case {input.case} --settings {params.settings:q} --out {output.case} &> {log}"

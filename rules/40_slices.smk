@@ -1,5 +1,7 @@
 """Slices: the pictures that models are sent, and the outcome of every case."""
 
+from dataclasses import asdict
+
 
 rule cut_slices:
     """Cut the pictures that models are sent from one normalised case."""
@@ -18,21 +20,12 @@ rule cut_slices:
     resources:
         mem_mb=800,
     params:
-        policy=config["slices"]["policy"],
-        per_sequence=config["slices"]["per_sequence"],
-        field_of_view_mm=config["slices"]["field_of_view_mm"],
-        sent_px=config["slices"]["sent_px"],
-        layout=config["slices"]["layout"],
-        ct_windows=config["slices"]["ct_windows"],
-        marker="--side-marker" if RUN.config.slices.side_marker else "",
-        at_lesion=lambda wildcards: (
-            "--at-lesion" if RUN.shows_oracle(wildcards.benchmark) else ""
+        settings=lambda wildcards: settings(
+            "slices", at_lesion=RUN.shows_oracle(wildcards.benchmark)
         ),
         code=code_hash("cut_slices"),
     shell:
-        "python scripts/cut_slices.py --case {input.case} --policy {params.policy}"
-        " --per-sequence {params.per_sequence} --field-of-view-mm {params.field_of_view_mm}"
-        " --sent-px {params.sent_px} --layout {params.layout} --ct-windows {params.ct_windows} {params.marker} {params.at_lesion}"
+        "python scripts/cut_slices.py --case {input.case} --settings {params.settings:q}"
         " --out-pictures {output.pictures} --out {output.case} &> {log}"
 
 
@@ -51,14 +44,15 @@ rule list_views:
         mem_mb=1500,
     params:
         folder="data/normalised/{benchmark}",
-        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
-        field_of_view_mm=config["slices"]["field_of_view_mm"],
-        sent_px=config["slices"]["sent_px"],
-        marker="--side-marker" if RUN.config.slices.side_marker else "",
+        settings=lambda wildcards: settings(
+            "slices/field_of_view_mm",
+            "slices/sent_px",
+            "slices/side_marker",
+            views=asdict(RUN.benchmarks[wildcards.benchmark].view_rules),
+        ),
         code=code_hash("list_views"),
     shell:
-        "python scripts/list_views.py {params.views:q} --table {input.table} --folder {params.folder} --field-of-view-mm {params.field_of_view_mm}"
-        " --sent-px {params.sent_px} {params.marker} --out {output.views} &> {log}"
+        "python scripts/list_views.py --table {input.table} --folder {params.folder} --settings {params.settings:q} --out {output.views} &> {log}"
 
 
 rule gather_slices:
@@ -77,9 +71,9 @@ rule gather_slices:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 400, 0.1),
     params:
         folder="data/slices/{benchmark}",
-        max_quarantined_fraction=lookup(within=config, dpath="max_quarantined_fraction"),
+        settings=settings(max_quarantined_fraction=RUN.config.max_quarantined_fraction),
         code=code_hash("gather_slices"),
     shell:
         "python scripts/gather_slices.py --benchmark {wildcards.benchmark} --table {input.table}"
-        " --folder {params.folder} --max-quarantined-fraction {params.max_quarantined_fraction}"
+        " --folder {params.folder} --settings {params.settings:q}"
         " --out-slices {output.slices} --out-flow {output.flow} &> {log}"

@@ -16,22 +16,10 @@ rule build_review:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
     params:
-        sources=lambda wildcards, input: (
-            ["--table", input.table]
-            if input.get("table")
-            else ["--pictures", input.pictures]
-        ),
-        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
-        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
-        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
-        elements=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
-        ),
-        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
+        rules=lambda wildcards: RUN.benchmarks[wildcards.benchmark].audit_digest,
         code=code_hash("build_review"),
     shell:
-        "python scripts/build_review.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.views:q} {params.sources:q} --out {output.shown} &> {log}"
+        "python scripts/build_review.py --benchmark {wildcards.benchmark} --table {input.table} --out {output.shown} &> {log}"
 
 
 rule gather_audit:
@@ -56,25 +44,9 @@ rule gather_audit:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
     params:
-        sources=lambda wildcards, input: (
-            [
-                "--table",
-                input.table,
-                "--folder",
-                f"data/deidentified/{wildcards.benchmark}",
-            ]
-            if input.get("table")
-            else ["--pictures", input.pictures]
-        ),
-        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
-        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
-        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
-        elements=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
-        ),
-        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
+        rules=lambda wildcards: RUN.benchmarks[wildcards.benchmark].audit_digest,
         code=code_hash("gather_audit"),
     shell:
-        "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.views:q} {params.sources:q} --shown {input.shown}"
+        "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --table {input.table}"
+        " --folder data/deidentified/{wildcards.benchmark} --shown {input.shown}"
         " --signed data/reviews/{wildcards.benchmark}.json --out {output.audit} &> {log}"

@@ -24,18 +24,9 @@ rule build_items:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.15),
     params:
         # the answers are in the private zone: the command finds them through the benchmark's yaml
-        sources=lambda wildcards, input: (
-            ["--pictures", input.pictures]
-            if input.get("pictures")
-            else [
-                "--slices",
-                input.slices,
-                "--folder",
-                f"data/deidentified/{wildcards.benchmark}",
-            ]
-        ),
         code=code_hash("build_items"),
     shell:
-        "python scripts/build_items.py --benchmark {wildcards.benchmark} {params.sources:q}"
+        "python scripts/build_items.py --benchmark {wildcards.benchmark} --slices {input.slices}"
+        " --folder data/deidentified/{wildcards.benchmark}"
         " --vocabulary {input.vocabulary:q} --out-items {output.item_table} --out-gold {output.gold}"
         " --out-disclosures {output.disclosures} --out-exemplars {output.exemplars} --out-lesions {output.lesions} &> {log}"

@@ -4,9 +4,9 @@
 rule assemble_prompts:
     """Render the requests, unless a passed audit does not cover a picture."""
     input:
-        unpack(lambda wildcards: RUN.slice_tables(wildcards.benchmark)),
-        unpack(lambda wildcards: RUN.altered_tables(wildcards.benchmark)),
-        unpack(lambda wildcards: RUN.view_tables(wildcards.benchmark)),
+        slices=lambda wildcards: RUN.slice_tables(wildcards.benchmark),
+        altered=lambda wildcards: RUN.altered_tables(wildcards.benchmark),
+        views=lambda wildcards: RUN.view_tables(wildcards.benchmark),
         item_table="data/items/{benchmark}.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
         exemplars="data/disclosures/{benchmark}/exemplars.parquet",
@@ -27,16 +27,11 @@ rule assemble_prompts:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.3),
     params:
-        sources=lambda wildcards, input: [
-            word
-            for name in ("slices", "altered", "views")
-            if input.get(name)
-            for word in (f"--{name}", input[name])
-        ],
         code=code_hash("assemble_prompts"),
     shell:
         "python scripts/assemble_prompts.py --benchmark {wildcards.benchmark} --items {input.item_table}"
-        " --disclosures {input.disclosures} --exemplars {input.exemplars} --audit {input.audit} {params.sources:q} --out {output.prompts} &> {log}"
+        " --disclosures {input.disclosures} --exemplars {input.exemplars} --audit {input.audit} --slices {input.slices}"
+        " --altered {input.altered} --views {input.views} --out {output.prompts} &> {log}"
 
 
 rule find_answer_leaks:
@@ -66,5 +61,5 @@ rule find_answer_leaks:
     shell:
         "python scripts/find_answer_leaks.py --benchmark {wildcards.benchmark} --items {input.item_table}"
         " --gold {input.gold} --prompts {input.prompts} --vocabulary {input.vocabulary:q}"
-        " --accepted config/benchmarks/{wildcards.benchmark}.leaks.json"
+        " --accepted {input.accepted}"
         " --out-page {output.page} --out {output.leaks} &> {log}"

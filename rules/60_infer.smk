@@ -29,13 +29,11 @@ rule run_inference:
         gpu=lambda wildcards: slots_of_model(wildcards).get("gpu"),
     params:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
-        max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
-        limit=lookup(within=config, dpath="limit"),
-        replay=lambda wildcards, input: REPLAY,
+        settings=settings("limit", max_failed_fraction=RUN.config.max_failed_fraction),
         control=lambda wildcards, input: CONTROL,
         code=code_hash("run_inference"),
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --items {input.item_table} --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} --limit {params.limit} {params.replay}"
+        " --settings {params.settings:q}"
         " --control {params.control:q} --out {output.responses} &> {log}"

@@ -18,8 +18,8 @@ rule plant_errors:
     resources:
         mem_mb=700,
     params:
-        patients=RUN.config.grader_checks.most,
+        settings=settings(patients=RUN.config.grader_checks.most),
         code=code_hash("plant_errors"),
     shell:
         "python scripts/plant_errors.py --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
-        " --patients {params.patients} --out {output.planted} &> {log}"
+        " --settings {params.settings:q} --out {output.planted} &> {log}"

@@ -33,25 +33,16 @@ rule grade_responses:
         gpu=lambda wildcards: slots_of_grader(wildcards).get("gpu"),
     params:
         ledger="data/ledger/{benchmark}/graders/{model}/{grader}.jsonl",
-        max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
-        replay=lambda wildcards, input: REPLAY,
+        settings=lambda wildcards: settings(
+            max_failed_fraction=RUN.config.max_failed_fraction,
+            **RUN.grader_tests(wildcards.model, wildcards.grader),
+        ),
         control=lambda wildcards, input: CONTROL,
-        names=lambda wildcards: (
-            [] if wildcards.model == PLANTED else RUN.models[wildcards.model].names
-        ),
-        planted=lambda wildcards: (
-            f"--patients {RUN.patients_per_edit(wildcards.grader)} {BY_DEFAULT}"
-            if wildcards.model == PLANTED
-            else f"--in-answers {RUN.answers_per_edit(wildcards.grader)}"
-        ),
-        tested=lambda wildcards, input: (
-            f"--tested {input.tested}" if input.tested else ""
-        ),
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
-        " --audit {input.audit} --responses {input.answers} {params.planted} {params.tested} --items {input.item_table}"
-        " --gold {input.gold} --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay} --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
+        " --audit {input.audit} --responses {input.answers} --tested {input.tested} --items {input.item_table}"
+        " --gold {input.gold} --vocabulary {input.vocabulary:q} --ledger {params.ledger} --settings {params.settings:q} --control {params.control:q} --out {output.grades} &> {log}"
 
 
 rule decide_jury:
@@ -101,12 +92,11 @@ rule embed_similarity:
     resources:
         mem_mb=2000,
     params:
-        encoder=lookup(within=config, dpath="similarity/encoder"),
-        layer=lookup(within=config, dpath="similarity/bertscore_layer"),
+        settings=settings("similarity"),
         code=code_hash("embed_similarity"),
     shell:
         "python scripts/embed_similarity.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
-        " --vocabulary {input.vocabulary:q} --encoder={params.encoder:q} --layer {params.layer} --out {output.similarity} &> {log}"
+        " --vocabulary {input.vocabulary:q} --settings {params.settings:q} --out {output.similarity} &> {log}"
 
 
 rule score_responses:
@@ -139,12 +129,14 @@ rule score_responses:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.6),
     params:
-        floor=lookup(within=config, dpath="grader_checks/floor"),
-        confidence=lookup(within=config, dpath="statistics/confidence"),
-        word_graders=RUN.graders_of("rubric"),
-        rubric_graders=RUN.rubric_graders,
-        places=lambda wildcards: RUN.place_arguments(*wildcards),
+        settings=lambda wildcards: settings(
+            "grader_checks/floor",
+            "statistics/confidence",
+            word_graders=RUN.graders_of("rubric"),
+            rubric_graders=RUN.rubric_graders,
+            places=RUN.places(*wildcards),
+        ),
         code=code_hash("score_responses"),
     shell:
-        "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold} --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades} --floor {params.floor} --confidence {params.confidence} --word-graders {params.word_graders:q}"
-        " --rubric-graders {params.rubric_graders:q} --lesions {input.lesions} {params.places} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"
+        "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold} --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades}"
+        " --settings {params.settings:q} --lesions {input.lesions} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"

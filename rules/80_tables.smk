@@ -32,12 +32,12 @@ rule bundle_cases:
     resources:
         mem_mb=1500,
     params:
-        asked="--asked-alone" if RUN.config.limit else "",
+        settings=settings(asked_alone=RUN.config.limit > 0),
         code=code_hash("bundle_cases"),
     shell:
         "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --lesions {input.lesions}"
         " --prompts {input.prompts} --vocabulary {input.vocabulary:q} --responses {input.responses}"
-        " --scores {input.scores} --grades {input.grades} {params.asked} --out {output.bundle} &> {log}"
+        " --scores {input.scores} --grades {input.grades} --settings {params.settings:q} --out {output.bundle} &> {log}"
 
 
 rule build_tables:
@@ -125,26 +125,18 @@ rule build_tables:
         mem_mb=3000,
     params:
         results=lambda wildcards: RUN.results,
-        benchmarks=list(RUN.benchmarks),
-        models=list(RUN.models),
-        graders=list(RUN.graders),
-        grader_floor=lookup(within=config, dpath="grader_checks/floor"),
-        resamples=lookup(within=config, dpath="statistics/resamples"),
-        seed=lookup(within=config, dpath="statistics/seed"),
-        confidence=lookup(within=config, dpath="statistics/confidence"),
-        max_missing_fraction=lookup(
-            within=config, dpath="statistics/max_missing_fraction"
+        settings=settings(
+            "limit",
+            "grader_checks/floor",
+            "statistics",
+            "comparison",
+            "report/profile",
+            "report/min_patients_shown",
+            benchmarks=list(RUN.benchmarks),
+            models=list(RUN.models),
+            graders=list(RUN.graders),
         ),
-        limit=lookup(within=config, dpath="limit"),
-        margin=lookup(within=config, dpath="comparison/margin"),
-        stated=RUN.config.comparison.stated,
-        profile=lookup(within=config, dpath="report/profile"),
-        min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
     shell:
-        "python scripts/build_tables.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
-        " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
-        " --seed {params.seed} --confidence {params.confidence}"
-        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit} --margin {params.margin} --stated {params.stated}"
-        " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
-        " --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"
+        "python scripts/build_tables.py --results {params.results} --settings {params.settings:q}"
+        " --vocabulary {input.vocabulary:q} --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"

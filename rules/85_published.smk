@@ -22,13 +22,10 @@ rule compare_published:
         mem_mb=500,
     params:
         results=lambda wildcards: RUN.results,
-        # an empty text would leave the option without its argument
-        absent=lambda wildcards: (
-            ["--absent", why] if (why := RUN.why_absent(wildcards.paper)) else []
+        settings=lambda wildcards: settings(
+            "statistics/confidence", absent=RUN.why_absent(wildcards.paper)
         ),
-        confidence=lookup(within=config, dpath="statistics/confidence"),
         code=code_hash("compare_published"),
     shell:
         "python scripts/compare_published.py --published {input.published} --models {input.model_configs}"
-        " --graders {input.grader_configs} --results {params.results} --tables {params.results}/tables {params.absent:q}"
-        " --confidence {params.confidence} --out {output.table} &> {log}"
+        " --graders {input.grader_configs} --results {params.results} --settings {params.settings:q} --out {output.table} &> {log}"

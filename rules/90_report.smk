@@ -23,10 +23,10 @@ rule draw_figures:
         mem_mb=800,
     params:
         results=lambda wildcards: RUN.results,
-        min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
+        settings=settings("report/min_patients_shown"),
         code=code_hash("draw_figures"),
     shell:
-        "python scripts/draw_figures.py --tables {params.results}/tables --min-patients-shown {params.min_patients_shown}"
+        "python scripts/draw_figures.py --tables {params.results}/tables --settings {params.settings:q}"
         " --out {params.results}/figures &> {log}"
 
 
@@ -72,16 +72,17 @@ rule record_provenance:
         mem_mb=800,
     params:
         results=lambda wildcards: RUN.results,
-        benchmarks=list(RUN.benchmarks),
-        models=list(RUN.models),
-        seed=lookup(within=config, dpath="statistics/seed"),
-        configfiles=list(RUN.configfiles),
-        limited="--limited" if RUN.config.limit else "",
+        settings=settings(
+            "statistics/seed",
+            benchmarks=list(RUN.benchmarks),
+            models=list(RUN.models),
+            configfiles=list(RUN.configfiles),
+            limited=RUN.config.limit > 0,
+        ),
         code=code_hash("record_provenance"),
     shell:
-        "python scripts/record_provenance.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
-        " --vocabulary {input.vocabulary:q} --inputs {input.digests} {input.responses} --bootstrap-seed {params.seed}"
-        " --configfiles {params.configfiles:q} {params.limited} --out {output.provenance} &> {log}"
+        "python scripts/record_provenance.py --results {params.results} --settings {params.settings:q}"
+        " --vocabulary {input.vocabulary:q} --inputs {input.digests} {input.responses} --out {output.provenance} &> {log}"
 
 
 rule build_report:
@@ -118,14 +119,14 @@ rule build_report:
         mem_mb=1500 + sum(map(len, RUN.tables.values())),
     params:
         results=lambda wildcards: RUN.results,
-        benchmarks=list(RUN.benchmarks),
-        models=list(RUN.models),
-        graders=list(RUN.all_graders),
-        published=list(RUN.published),
-        profile=lookup(within=config, dpath="report/profile"),
-        max_megabytes=lookup(within=config, dpath="report/max_megabytes"),
+        settings=settings(
+            "report/profile",
+            "report/max_megabytes",
+            benchmarks=list(RUN.benchmarks),
+            models=list(RUN.models),
+            graders=list(RUN.all_graders),
+            published=list(RUN.published),
+        ),
         code=code_hash("build_report"),
     shell:
-        "python scripts/build_report.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
-        " --graders {params.graders} --published {params.published} --profile {params.profile} --max-megabytes {params.max_megabytes}"
-        " --out {output.report} &> {log}"
+        "python scripts/build_report.py --results {params.results} --settings {params.settings:q} --out {output.report} &> {log}"

@@ -23,17 +23,17 @@ rule export_results:
         mem_mb=3000,
     params:
         results=lambda wildcards: RUN.results,
-        benchmarks=list(RUN.benchmarks),
-        models=list(RUN.models),
-        graders=list(RUN.graders),
-        grader_floor=lookup(within=config, dpath="grader_checks/floor"),
-        confidence=lookup(within=config, dpath="statistics/confidence"),
-        limit=lookup(within=config, dpath="limit"),
-        profile=lookup(within=config, dpath="report/profile"),
-        min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
+        settings=settings(
+            "limit",
+            "grader_checks/floor",
+            "statistics/confidence",
+            "report/profile",
+            "report/min_patients_shown",
+            benchmarks=list(RUN.benchmarks),
+            models=list(RUN.models),
+            graders=list(RUN.graders),
+        ),
         code=code_hash("export_results"),
     shell:
-        "python scripts/export_results.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
-        " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor}"
-        " --confidence {params.confidence} --limit {params.limit} --profile {params.profile}"
-        " --min-patients-shown {params.min_patients_shown} --out {output.exports} &> {log}"
+        "python scripts/export_results.py --results {params.results} --settings {params.settings:q}"
+        " --vocabulary {input.vocabulary:q} --out {output.exports} &> {log}"

@@ -28,7 +28,6 @@ from neuralmedbench.runtime.machine import usable_memory_mb
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.one_writer import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
-from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.recording.record import repairs
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.models.destinations import resources_of
@@ -52,16 +51,13 @@ try:
 except PipelineError as error:
     raise WorkflowError(f"{type(error).__name__}: {error}") from None
 
-config.update(RUN.config.model_dump(mode="json"))
-
 TERMINAL.introduce(RUN, overridden=bool(workflow.config_settings.config))
 
-# replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
-REPLAY = "--replay" if RUN.config.replay else ""
-# caps and limits of the calls change no answer either: raising one plans nothing; `nmb run retry` requests what it had stopped
-CONTROL = RunLimits.of(RUN.config).write()
-# a grader that was paid for before it could be tested is tested only if the configuration asks for it
-BY_DEFAULT = "--by-default" if RUN.config.grader_checks.items_per_edit is None else ""
+# of a command, in JSON: keys of the configuration that are not at their defaults, and further values
+settings = RUN.settings
+# replay, caps and limits change no answer: changing them plans nothing, because rules pass them as a function of the input, and such params
+# are not compared; `nmb run retry` requests what a limit had stopped
+CONTROL = settings("replay", "max_run_cost_usd", "rate_limits")
 
 
 LARGEST_REQUEST_MB = 3000  # of a rule whose request does not grow with the cases

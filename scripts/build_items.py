@@ -1,7 +1,5 @@
 """Turn cases or pictures and their answers into items (questions), gold (reference answers) and disclosures."""
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.case_items import answers_of, build_cases
@@ -17,43 +15,40 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
 from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.runtime.options import Command
 
 
-def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
-    parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
-    parser.add_argument("--folder", type=Path, help="folder with sub-<case>/case.json of the de-identified cases (scans)")
-    parser.add_argument("--pictures", type=Path, help="pictures.json, de-identified (pictures)")
-    parser.add_argument("--out-items", type=Path, required=True, help="table of items to write")
-    parser.add_argument("--out-gold", type=Path, required=True, help="table of gold to write")
-    parser.add_argument("--out-disclosures", type=Path, required=True, help="table of disclosures to write")
-    parser.add_argument("--out-exemplars", type=Path, required=True, help="table of few-shot examples to write")
-    parser.add_argument("--out-lesions", type=Path, required=True, help="table to write: the part of the known lesion on each picture")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse_args(argv)
-    config, vocabulary = load_benchmark(args.config, args.benchmark), read_vocabulary(args.vocabulary)
-    if args.pictures and not config.has_cases:
-        asked, pictures = read_question_set(args.benchmark, config), read_pictures(args.pictures)
-        built = build_questions(args.benchmark, config, asked, pictures, args.pictures.parent, vocabulary=vocabulary)
+def build_items(
+    *,
+    benchmark: str,
+    folder: Path,
+    vocabulary: Path,
+    out_items: Path,
+    out_gold: Path,
+    out_disclosures: Path,
+    out_exemplars: Path,
+    out_lesions: Path,
+    slices: Path | None = None,
+    config: Path = Path("config"),
+) -> None:
+    own, words = load_benchmark(config, benchmark), read_vocabulary(vocabulary)
+    if own.has_cases:
+        table = case_table(config, benchmark)
+        rows = read_records(slices, SliceRow) if slices else []
+        sources = read_sources(case_files(table, folder), rows, Templates(config / "prompts"))
+        built = build_cases(benchmark, own, sources, answers_of(own, table), words)
     else:
-        table = case_table(args.config, args.benchmark)
-        slices = [] if args.pictures else read_records(args.slices, SliceRow)
-        sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
-        built = build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)
-    built = add_shown_by_arms(built, load_arms(args.config, config.arms, args.benchmark).values(), vocabulary)
-    write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
-    write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
-    write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
-    write_records(args.out_exemplars, Exemplar, built.exemplars, key=lambda row: row.item.item_id)
-    write_records(args.out_lesions, ShownLesion, built.lesions, key=lambda row: (row.case_id, row.image_id))
-    return 0
+        asked, pictures = read_question_set(benchmark, own), read_pictures(folder / "pictures.json")
+        built = build_questions(benchmark, own, asked, pictures, folder, vocabulary=words)
+    built = add_shown_by_arms(built, load_arms(config, own.arms, benchmark).values(), words)
+    write_records(out_items, Item, built.items, key=lambda item: item.item_id)
+    write_records(out_gold, Gold, built.gold, key=lambda row: row.item_id)
+    write_records(out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
+    write_records(out_exemplars, Exemplar, built.exemplars, key=lambda row: row.item.item_id)
+    write_records(out_lesions, ShownLesion, built.lesions, key=lambda row: (row.case_id, row.image_id))
 
+
+main = Command(build_items)
 
 if __name__ == "__main__":
     raise SystemExit(run_command(main))

@@ -1,12 +1,10 @@
 """Copy the usable raw files of one case under neutral names, and label every scan by its headers before they are cleaned."""
 
-import argparse
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.config.section import Section
 from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_folder import read_raw_index
@@ -14,36 +12,37 @@ from neuralmedbench.ingest.cases import ingest_case, new_case
 from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.records.case import State, VoxelSizes
 from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.runtime.options import Command
 
 
-def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--case", required=True, help="case id")
-    parser.add_argument("--files", type=Path, required=True, help="private index of the case's raw files (files.json)")
-    parser.add_argument("--overrides", default="", help="sequence labels set by a person: series-02=FLAIR;series-03=T1w")
-    parser.add_argument("--mapped", metavar="DIGEST", help="read `sequence_map` from the benchmark's YAML file; its words are in no log")
-    parser.add_argument("--voxel-sizes", choices=get_args(VoxelSizes), help="what counts in NIfTI headers whose voxel sizes differ")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json are written next to it"
-    )
-    return parser.parse_args(argv)
+class Settings(Section):
+    """How the scans of a case are read.
+
+    Attributes
+    ----------
+    overrides : str
+        Sequence labels set by a person: `series-02=FLAIR;series-03=T1w`.
+    map_digest : str
+        Digest of `sequence_map`, which is read from the benchmark's YAML file; empty: it has none.
+    voxel_sizes : str or None
+        What counts in NIfTI headers whose voxel sizes differ.
+    """
+
+    overrides: str = ""
+    map_digest: str = ""
+    voxel_sizes: VoxelSizes | None = None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse_args(argv)
-    folder: Path = args.out.parent
+def ingest(*, benchmark: str, case: str, files: Path, settings: Settings, out: Path, config: Path = Path("config")) -> None:
+    folder, index = out.parent, read_raw_index(files)
     make_empty(folder)
-    index = read_raw_index(args.files)
-    base = new_case(args.benchmark, args.case, index)
-    mapping = load_benchmark(args.config, args.benchmark).sequence_map if args.mapped else ()
-    named = NamedKinds(read_overrides(args.overrides), mapping)
-    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, named, sizes=args.voxel_sizes))
-    if case.state is State.QUARANTINED:
+    base = new_case(benchmark, case, index)
+    mapping = load_benchmark(config, benchmark).sequence_map if settings.map_digest else ()
+    named = NamedKinds(read_overrides(settings.overrides), mapping)
+    record = quarantine_on_error(base, lambda: ingest_case(base, index, files.parent, folder, named, sizes=settings.voxel_sizes))
+    if record.state is State.QUARANTINED:
         make_empty(folder)
-    write_case(args.out, case)
-    return 0
+    write_case(out, record)
 
 
 def make_empty(folder: Path) -> None:
@@ -53,6 +52,8 @@ def make_empty(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     write_identity(folder / "identity.json", Identity())
 
+
+main = Command(ingest)
 
 if __name__ == "__main__":
     raise SystemExit(run_command(main))

@@ -1,17 +1,16 @@
 """Send one model the requests of a benchmark that the ledger has no answer to."""
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark, load_informant, load_model_for
+from neuralmedbench.config.section import Section
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.imaging.views import ViewService
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
+from neuralmedbench.models.model_run import ModelRun, RunControl, RunLimits
 from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.models.requests_of_model import limited_requests, requests_for
 from neuralmedbench.prompts.coverage import check_asked, check_view
@@ -19,41 +18,37 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import response_key
 from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.runtime.options import Command
 from neuralmedbench.scoring.explain_reading import early_check
 
 
-def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--model", required=True, help="name of the model")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
-    parser.add_argument("--items", type=Path, required=True, help="table of items, for a warning about unread answers and for --limit")
-    parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
-    parser.add_argument("--limit", type=int, default=0, help="most answers of a limited run (default: 0, all)")
-    add_call_arguments(parser)
-    parser.add_argument("--out", type=Path, required=True, help="table of responses to write")
-    return parser.parse_args(argv)
+class Settings(Section):
+    """The share of failed calls above which the job fails, and the most answers of a limited run (0: all)."""
+
+    max_failed_fraction: float
+    limit: int = 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse_args(argv)
-    model = load_model_for(args.config, args.benchmark, args.model)
-    requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items)
-    audit = read_audit(args.audit)
-    check_asked(requests, audit)
-    views = ViewService(lambda view: check_view(audit, view))
-    allowed, informant = load_benchmark(args.config, args.benchmark).allowed_destinations, load_informant(args.config, args.benchmark)
-    known = {"vocabulary": read_vocabulary(args.vocabulary), "why_unread": early_check(args.items)}
-    responses = answer_requests(
-        requests, ModelRun(model, destinations=allowed, views=views, informant=informant, **known, **call_arguments(args))
-    )
-    log_served_models(args.model, responses)
-    responses += previous_responses(requests, model, args.ledger, views, informant)  # the current revision comes first (current_rows)
-    write_records(args.out, Response, responses, key=lambda row: (row.revision != model.revision, response_key(row)))
-    return 0
+def infer(
+    *, benchmark: str, model: str, prompts: Path, items: Path, audit: Path, vocabulary: Path,
+    ledger: Path, settings: Settings, control: RunControl, out: Path, config: Path = Path("config"),
+) -> None:  # fmt: skip
+    asked = load_model_for(config, benchmark, model)
+    requests = limited_requests(asked, requests_for(asked, read_records(prompts, Request)), settings.limit, items)
+    passed = read_audit(audit)
+    check_asked(requests, passed)
+    views, informant = ViewService(lambda view: check_view(passed, view)), load_informant(config, benchmark)
+    allowed, bounds = load_benchmark(config, benchmark).allowed_destinations, RunLimits.of(control)
+    asking = {"max_failed_fraction": settings.max_failed_fraction, "replay": control.replay, "vocabulary": read_vocabulary(vocabulary)}
+    seen = {"views": views, "why_unread": early_check(items), "informant": informant}
+    run = ModelRun(asked, ledger=ledger, destinations=allowed, control=bounds, **asking, **seen)
+    responses = answer_requests(requests, run)
+    log_served_models(model, responses)
+    responses += previous_responses(requests, asked, ledger, views, informant)  # the current revision comes first (current_rows)
+    write_records(out, Response, responses, key=lambda row: (row.revision != asked.revision, response_key(row)))
 
+
+main = Command(infer)
 
 if __name__ == "__main__":
     raise SystemExit(run_command(main))

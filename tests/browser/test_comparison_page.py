@@ -30,7 +30,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this
 def two_runs(root: Path, profile: str = "internal", kind: str = "phantom") -> Path:
     """Write two finished runs of invented models: in the second, every wrong answer of alpha to the depth items of eight cases is right."""
     write_study(root, models=MODELS, patients=22 if kind == "patient" else 12, kind=kind, hostile=True)
-    build(root, MODELS, *(["--profile", profile] if profile != "internal" else []), figures=False)
+    build(root, MODELS, profile, figures=False)
     (root / "config" / "config.yaml").write_text(
         f"benchmarks: [{DEPTH}]\nmodels: [alpha]\nvocabulary: config/vocabulary.yaml\n", encoding="utf-8"
     )

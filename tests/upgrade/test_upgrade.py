@@ -458,7 +458,7 @@ def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_n
     asked = [f"{benchmark}/{model}/" for benchmark in ("demo-tiny", "demo-tiny-slices") for model in ("loop", "strict")]
     assert calls(scans / "plan.csv").items() >= {**dict.fromkeys(asked, 0), "demo-tiny/loop/main": 0}.items()
     folder, reviews = "data/deidentified/demo-tiny", "data/reviews/demo-tiny"
-    rules = ["--benchmark", "demo-tiny", "--profile", "pseudonymised", "--subjects", "patient", "--folder", folder]
+    rules = ["--benchmark", "demo-tiny", "--folder", folder]
     cases = ["--table", "config/benchmarks/demo-tiny.cases.tsv", "--shown", f"{reviews}/review.json", "--signed", f"{reviews}.json"]
     must(scans, "gather_audit", *rules, *cases, "--out", "audit.json")
     audit = read_json(scans / "audit.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import yaml
 import grade_responses
 import run_inference
 import score_responses
+from fixtures.commands import settings
 from fixtures.viewing import Scripted, action, final
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.workflow import read_run
@@ -79,7 +81,7 @@ def test_views_are_cut_as_the_audit_allows_and_a_second_run_asks_nothing(run: Pa
     monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
     files = {"prompts": f"data/prompts/{NAME}.parquet", "items": f"data/items/{NAME}.parquet", "out": "responses.parquet"}
     files |= {"audit": f"data/deidentified/{NAME}/audit.json", "vocabulary": study.config.vocabulary, "ledger": "scripted.jsonl"}
-    words = ["--benchmark", NAME, "--model", "local-server", "--max-failed-fraction", "0"]
+    words = ["--benchmark", NAME, "--model", "local-server", *settings(max_failed_fraction=0)]
     words += [word for name, path in files.items() for word in (f"--{name}", path)]
 
     def viewed() -> list[Response]:
@@ -157,12 +159,21 @@ def test_a_model_that_is_right_only_if_it_sees_the_lesion_gets_0_with_slices_awa
     (placed,) = {row.case_id for row in rows if row.oracle}
     assert {row.case_id for row in requests if row.arm == "oracle_slices"} == {placed}
     audit = f"data/deidentified/{NAME}/audit.json"
-    asked = {"benchmark": NAME, "model": "local-server", "max-failed-fraction": "0", "prompts": str(prompts), "items": data["items"]}
+    asked = {
+        "benchmark": NAME,
+        "model": "local-server",
+        "settings": json.dumps({"max_failed_fraction": 0}),
+        "prompts": str(prompts),
+        "items": data["items"],
+    }
     asked |= {"audit": audit, "vocabulary": vocabulary, "ledger": "oracle.jsonl", "out": "oracle.parquet"}
     graded = {"benchmark": NAME, "grader": "rubric", "audit": audit, "responses": "oracle.parquet", "vocabulary": vocabulary, **data}
-    graded |= {"ledger": "grader.jsonl", "max-failed-fraction": "0", "out": "grades.parquet"}
+    graded |= {"ledger": "grader.jsonl", "settings": json.dumps({"max_failed_fraction": 0}), "out": "grades.parquet"}
     scored = {"responses": "oracle.parquet", **data, "grades": "grades.parquet", "planted": f"results/test/planted/{NAME}.parquet"}
-    scored |= {"planted-grades": f"results/test/grades/{NAME}/{PLANTED}/rubric.parquet", "floor": "0.0", "confidence": "0.95"}
+    scored |= {
+        "planted-grades": f"results/test/grades/{NAME}/{PLANTED}/rubric.parquet",
+        "settings": json.dumps({"grader_checks": {"floor": 0.0}}),
+    }
     scored |= {"vocabulary": vocabulary, "out": "scores.parquet"}
     for command, options in ((run_inference, asked), (grade_responses, graded), (score_responses, scored)):
         assert command.main([word for name, value in options.items() for word in (f"--{name}", value)]) == 0

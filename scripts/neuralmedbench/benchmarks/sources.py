@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.config.pipeline import SEQUENCE_ORDER
+from neuralmedbench.config.imaging import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.templates import Templates

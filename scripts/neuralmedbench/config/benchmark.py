@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cached_property
@@ -285,16 +284,10 @@ class BenchmarkConfig(Section):
         return ViewRules(planes=tuple(rules.planes), windows=rules.windows, zooms=rules.zooms) if rules else None
 
     @property
-    def view_arguments(self) -> list[str]:
-        """Command arguments for `view_rules`; empty without any."""
-        return ["--views", json.dumps(asdict(self.view_rules))] if self.view_rules else []
-
-    @property
-    def ingest_arguments(self) -> list[str]:
-        """Command arguments for reading scans: the digest of `sequence_map`, so that a change labels all scans again, and `voxel_sizes`."""
+    def reading(self) -> dict[str, str | None]:
+        """How scans are read, for the command: `voxel_sizes`, and the digest of `sequence_map`, whose patterns it reads itself."""
         entries = [entry.model_dump(mode="json") for entry in self.sequence_map]
-        mapped = ["--mapped", sha256_of_value(entries)] if entries else []
-        return [*mapped, *(["--voxel-sizes", self.voxel_sizes] if self.voxel_sizes else [])]
+        return {"map_digest": sha256_of_value(entries) if entries else "", "voxel_sizes": self.voxel_sizes}
 
     @property
     def has_cases(self) -> bool:
@@ -307,17 +300,21 @@ class BenchmarkConfig(Section):
         """Table of the pictures: that of an imported data set, else the answers, else `images.csv` in the source folder."""
         return f"{self.questions}/images.csv" if self.questions else self.answers or f"{self.source}/images.csv"
 
-    @property
-    def text_arguments(self) -> list[str]:
-        """Command arguments for cleaning notes and records."""
-        rules = ["--profile", self.profile, "--options", *self.header_options, "--cut-sections", *self.deidentification.cut_sections]
-        return [*rules, *self.deidentification.ner_arguments]
+    @cached_property
+    def cleaning_digest(self) -> str:
+        """Digest of the rules by which cases or pictures are cleaned; the command reads them, so that no log holds them."""
+        rules = self.deidentification
+        if not self.has_cases:
+            return sha256_of_value([rules.burned_in, self.subjects])
+        changed = rules.model_dump(mode="json", exclude={"options"}, exclude_defaults=True)
+        return sha256_of_value([self.profile, self.subjects, self.header_options, changed])
 
     @cached_property
-    def cleaning_arguments(self) -> list[str]:
-        """Command arguments for cleaning a case."""
-        rules = self.deidentification
-        return [*self.text_arguments, *rules.element_arguments, "--burned-in", rules.burned_in, "--subjects", self.subjects]
+    def audit_digest(self) -> str:
+        """Digest of the rules that the audit and the review state; read by their commands."""
+        elements = [rule.model_dump(mode="json") for rule in self.deidentification.elements]
+        views = asdict(self.view_rules) if self.view_rules else None
+        return sha256_of_value([self.profile, self.subjects, self.header_options, elements, views])
 
     @property
     def header_options(self) -> tuple[str, ...]:

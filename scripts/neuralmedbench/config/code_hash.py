@@ -16,6 +16,7 @@ EXEMPT = frozenset(
         "neuralmedbench.errors",
         "neuralmedbench.runtime.commands",
         "neuralmedbench.runtime.job_progress",
+        "neuralmedbench.runtime.options",
         "neuralmedbench.scoring.explain_reading",
     }
 )

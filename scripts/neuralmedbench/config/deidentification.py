@@ -173,16 +173,6 @@ class DeidentificationConfig(Section):
             raise ValueError(message)
         return value
 
-    @property
-    def element_arguments(self) -> list[str]:
-        """Command arguments of the own rules for single elements; empty without one."""
-        return ["--elements", *(rule.model_dump_json() for rule in self.elements)] if self.elements else []
-
-    @property
-    def ner_arguments(self) -> list[str]:
-        """Command arguments of the name recognition model; empty without one."""
-        return ["--ner-model", self.ner_model, "--ner-language", self.ner_language] if self.ner_model else []
-
 
 def header_options(profile: str, deidentification: DeidentificationConfig) -> tuple[str, ...]:
     """Return the PS3.15 options in force, sorted: those configured, else all that the profile allows."""
@@ -218,11 +208,6 @@ def _tag_of(keyword: str) -> int:
 def actions_by_tag(rules: Iterable[ElementRule]) -> dict[int, str]:
     """Return the actions of rules by tag."""
     return {_tag_of(rule.keyword): rule.action for rule in rules}
-
-
-def read_element_arguments(arguments: Iterable[str]) -> tuple[ElementRule, ...]:
-    """Read rules from arguments of a command, each in JSON."""
-    return tuple(ElementRule.model_validate_json(argument) for argument in arguments)
 
 
 def _problem(keyword: str, action: str) -> str:

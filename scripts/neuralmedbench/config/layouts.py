@@ -9,8 +9,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from neuralmedbench.config.imaging import CtWindow
 from neuralmedbench.config.load import check, nearest, read_yaml
-from neuralmedbench.config.pipeline import CtWindow
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.case import CT_SEQUENCES, Plane

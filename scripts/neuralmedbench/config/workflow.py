@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.run_names import extra_configfiles, results_folder, run_name, run_of
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, case_table, read_case_table, unlisted_cases, unlisted_notice
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.vocabulary import diseases_path, names_path, urgency_path
@@ -340,6 +342,30 @@ class Run:
         """Return the folder of a rating round; simulated raters rate the answers of this run, so their round lies among its results."""
         return f"{self.results}/ratings/{name}" if name == SIMULATED_ROUND and self.configfiles else f"data/ratings/{name}"
 
+    def settings(self, *keys: str, **values: Any) -> str:
+        """Return the settings of a command in JSON.
+
+        Parameters
+        ----------
+        keys : str
+            Keys of the configuration: a value (`limit`), a section (`slices`), or one key of it (`slices/sent_px`). One that has its
+            default is left out, so that a new key replans nothing.
+        values : object
+            What the configuration alone does not say. Never a private value: this text stands in logs and in the metadata of Snakemake.
+        """
+        for key in keys:
+            section, _, name = key.partition("/")
+            if name and name in self._changed.get(section, {}):
+                values.setdefault(section, {})[name] = self._changed[section][name]
+            elif not name and section in self._changed:
+                values[section] = self._changed[section]
+        return json.dumps(values, sort_keys=True)
+
+    @cached_property
+    def _changed(self) -> dict[str, Any]:
+        """Keys of the configuration that are not at their defaults."""
+        return self.config.model_dump(mode="json", exclude_defaults=True)
+
     def options(self, flag: str) -> list[str]:
         """Return the words of a command line that choose this run: `flag` and its configuration files, none for the run `config`."""
         return [flag, *self.configfiles] if self.configfiles else []
@@ -390,6 +416,13 @@ class Run:
         checks = self.config.grader_checks
         return checks.rubric_items_per_edit if self.all_graders[grader].kind == "rubric" else checks.answers_per_edit
 
+    def grader_tests(self, model: str, grader: str) -> dict[str, object]:
+        """Return how a grader is tested, for its command: with planted answers, or with those of a model."""
+        if model == PLANTED:
+            # a grader that was paid for before it could be tested is tested only if the configuration asks for it
+            return {"patients": self.patients_per_edit(grader), "by_default": self.config.grader_checks.items_per_edit is None}
+        return {"in_answers": self.answers_per_edit(grader), "names": list(self.models[model].names)}
+
     def recorded(self) -> list[str]:
         """Return the benchmarks that may be recorded: not private, or with `record: true`."""
         return [name for name, benchmark in self.benchmarks.items() if not benchmark.private or benchmark.record]
@@ -426,8 +459,8 @@ class Run:
         judging = {name for name, grader in self.all_graders.items() if grader.kind == "llm" and grader.task == "rubric"}
         return [name for name, grader in self.graders.items() if name in judging or judging & set(grader.members)]
 
-    def place_arguments(self, benchmark: str, model: str) -> list[str]:
-        """Return the command arguments by which places in answers are read: what was asked for, and how the provider shrinks pictures."""
+    def places(self, benchmark: str, model: str) -> dict[str, object]:
+        """Return the settings by which places in answers are read: what was asked for, and how the provider scales pictures down."""
         limit, config = self.models[model].provider_downscale, self.benchmarks[benchmark]
         if self.models[model].max_picture_px and str(config.coordinates).endswith("pixels"):
             message = (
@@ -435,10 +468,12 @@ class Run:
                 " `coordinates: thousandths` there, or take max_picture_px out"
             )
             raise ConfigError(message)
-        asked = ["--form", config.answer_form, "--coordinates", str(config.coordinates)]
-        shrinks = ["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else []
-        arms = self.layout_arms(benchmark, model)
-        return [*asked, *shrinks, *(["--layout-arms", *arms] if arms else [])]
+        return {
+            "form": config.answer_form,
+            "coordinates": config.coordinates,
+            "downscale": limit.model_dump(exclude_none=True) if limit else {},
+            "layout_arms": list(self.layout_arms(benchmark, model)),
+        }
 
     def layout_arms(self, benchmark: str, model: str) -> dict[str, ArmVariant]:
         """Return the arms that ask a model in its documented layout, if answers state places."""
@@ -458,9 +493,10 @@ class Run:
         """Look up one case."""
         return self._rows[benchmark][case]
 
-    def accepted_leaks(self, benchmark: str, case: str = "") -> list[str]:
-        """Return what a person accepted in the files of a case, or of all cases: digest, file and place of each value."""
-        return [f"{row.digest} {row.file} {row.place}" for row in self._accepted[benchmark] if case in {"", row.case_id}]
+    def accepted_leaks(self, benchmark: str, case: str = "") -> str:
+        """Return a digest of what a person accepted in the files of a case, or of all cases; empty if nothing."""
+        accepted = [f"{row.digest} {row.file} {row.place}" for row in self._accepted[benchmark] if case in {"", row.case_id}]
+        return sha256_of_value(accepted) if accepted else ""
 
     @cached_property
     def _accepted(self) -> dict[str, tuple[AcceptedIdentityLeak, ...]]:
@@ -490,13 +526,13 @@ class Run:
 
     def audit_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Return the files that the audit of a benchmark gathers, by name."""
-        folder = f"data/deidentified/{benchmark}"
-        files: dict[str, str | list[str]] = {}
-        if self.benchmarks[benchmark].has_cases:
-            files["table"] = self.case_table(benchmark)
-        if self.benchmarks[benchmark].kind is not Kind.SCANS:
-            return files | {"pictures": f"{folder}/pictures.json"}
-        return files | {"cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]}
+        folder, config = f"data/deidentified/{benchmark}", self.benchmarks[benchmark]
+        scans = config.kind is Kind.SCANS
+        return {
+            "table": self.case_table(benchmark) if config.has_cases else [],
+            "pictures": [] if scans else f"{folder}/pictures.json",
+            "cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)] if scans else [],
+        }
 
     def review_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Return the files that the review of a benchmark shows, by name: each case's last record, which changes with earlier ones."""
@@ -511,15 +547,13 @@ class Run:
 
     def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Return the files from which the items of a benchmark are built, by name."""
-        answers, questions = self.benchmarks[benchmark].answers, self.benchmarks[benchmark].questions
-        files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
-        if questions:
-            files |= {"questions": self.question_files(benchmark)}
-        if self.benchmarks[benchmark].kind is not Kind.SCANS:
-            return files | self.audit_files(benchmark)
-        slices = {"slices": f"data/slices/{benchmark}/slices.parquet"}
-        masks = self.lesion_masks(benchmark)
-        return files | self.audit_files(benchmark) | slices | ({"lesion_masks": masks} if masks else {})
+        return {
+            **self.audit_files(benchmark),
+            "answers": self.benchmarks[benchmark].answers or [],
+            "questions": self.question_files(benchmark),
+            "slices": self.slice_tables(benchmark),
+            "lesion_masks": self.lesion_masks(benchmark) if self.benchmarks[benchmark].kind is Kind.SCANS else [],
+        }
 
     def lesion_masks(self, benchmark: str, *cases: str) -> list[str]:
         """Return the lesion masks of some cases of a benchmark, of all if none is named: those of phantoms, which are made, and those that are there."""
@@ -599,10 +633,9 @@ class Run:
         asking = {Strategy.ASK, Strategy.WORKUP, Strategy.VIEWER}
         return [f"data/prompts/{name}.parquet" for name, config in self.benchmarks.items() if asking & set(config.strategies)]
 
-    def view_tables(self, benchmark: str) -> dict[str, str]:
+    def view_tables(self, benchmark: str) -> list[str]:
         """Return the table of what models may look at, for the prompts; empty for benchmarks that are not asked by `viewer`."""
-        asked = Strategy.VIEWER in self.benchmarks[benchmark].strategies
-        return {"views": f"data/views/{benchmark}.parquet"} if asked else {}
+        return [f"data/views/{benchmark}.parquet"] if Strategy.VIEWER in self.benchmarks[benchmark].strategies else []
 
     def view_volumes(self, benchmark: str, model: str) -> list[str]:
         """Return the normalised cases from which views for a model are cut; empty if it is not asked by `viewer`, or takes no pictures."""
@@ -614,11 +647,10 @@ class Run:
         """Tables of what arms show that was chosen with the answer, of the benchmarks with an arm that shows such pictures."""
         return [f"data/disclosures/{name}.parquet" for name, arms in self.arms.items() if any(arm.chosen for arm in arms.values())]
 
-    def altered_tables(self, benchmark: str) -> dict[str, str]:
+    def altered_tables(self, benchmark: str) -> list[str]:
         """Return the table of a benchmark's altered pictures, for the prompts; empty if no arm shows any."""
-        return {"altered": f"data/altered/{benchmark}/pictures.parquet"} if self.alters(benchmark) else {}
+        return [f"data/altered/{benchmark}/pictures.parquet"] if self.alters(benchmark) else []
 
-    def slice_tables(self, benchmark: str) -> dict[str, str]:
-        """Return the table that maps pictures to scans, for the prompts; empty for benchmarks without scans."""
-        scans = self.benchmarks[benchmark].kind is Kind.SCANS
-        return {"slices": f"data/slices/{benchmark}/slices.parquet"} if scans else {}
+    def slice_tables(self, benchmark: str) -> list[str]:
+        """Return the table that maps pictures to scans; empty for benchmarks without scans."""
+        return [f"data/slices/{benchmark}/slices.parquet"] if self.benchmarks[benchmark].kind is Kind.SCANS else []

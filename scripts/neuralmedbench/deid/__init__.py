@@ -2,8 +2,8 @@
 
 Doors
 -----
-audit: add_audit_arguments, audit_cases, audit_pictures, audit_rules
-cleaning: CleaningPolicy, add_cleaning_arguments, cleaning_policy
+audit: audit_cases, audit_pictures, audit_rules
+cleaning: CleaningPolicy, cleaning_policy
 dataset: write_dataset
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
-from neuralmedbench.config.deidentification import ElementRule, Profile, Subjects, read_element_arguments
+from neuralmedbench.config.deidentification import ElementRule
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.review.accepted import row_of
 from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
-from neuralmedbench.files.json_files import record_adapter
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import OwnRule
 from neuralmedbench.records.views import ViewRules
@@ -159,27 +157,16 @@ def own_rules(rules: Iterable[ElementRule]) -> tuple[OwnRule, ...]:
     return tuple(OwnRule(element=rule.keyword, action=rule.action, reason=rule.reason, reviewer=rule.reviewer) for rule in rules)
 
 
-def add_audit_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what an audit requires to a command."""
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--profile", choices=get_args(Profile), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=get_args(Subjects), required=True, help="kind of subject")
-    parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
-    parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
-    parser.add_argument(
-        "--views", type=record_adapter(ViewRules).validate_json, help="what may be shown on request, in JSON; without it nothing"
-    )
-
-
-def audit_rules(args: argparse.Namespace) -> AuditRules:
-    """Return the rules that the arguments of a command state."""
+def audit_rules(folder: Path, benchmark: str) -> AuditRules:
+    """Return the rules of a benchmark; `folder` is that of the configuration."""
+    config = load_benchmark(folder, benchmark)
     return AuditRules(
-        benchmark=args.benchmark,
-        profile=args.profile,
-        subjects=args.subjects,
-        options=tuple(args.options),
-        elements=own_rules(read_element_arguments(args.elements)),
-        views=args.views,
+        benchmark=benchmark,
+        profile=config.profile,
+        subjects=config.subjects,
+        options=config.header_options,
+        elements=own_rules(config.deidentification.elements),
+        views=config.view_rules,
     )
 
 

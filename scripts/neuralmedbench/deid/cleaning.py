@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import get_args
 
-from neuralmedbench.config.deidentification import ElementRule, Profile, Subjects, actions_by_tag, read_element_arguments
+from neuralmedbench.config.deidentification import ElementRule, actions_by_tag
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.burned_in.hide import PicturePolicy
 from neuralmedbench.deid.faces.locate import Head
@@ -82,38 +80,20 @@ class CleaningPolicy:
         return HeaderRules(self.key, patient_id, dates, identity_pattern(identity), self.options, actions_by_tag(self.elements))
 
 
-def add_cleaning_arguments(parser: argparse.ArgumentParser, *, burned_in: Sequence[str], required: bool) -> None:
-    """Add the arguments that say how a benchmark is de-identified to a command; `required` if it cannot do without `cleaning_policy`."""
-    parser.add_argument(
-        "--benchmark", required=required, help="name of the benchmark; its YAML file names the key file, so that no log does"
-    )
-    parser.add_argument(
-        "--profile", choices=get_args(Profile), required=required, default="pseudonymised", help="de-identification profile"
-    )
-    parser.add_argument(
-        "--options", nargs="+", required=required, default=[], help="options of PS3.15 Annex E, by code (see docs/configuration.md)"
-    )
-    parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
-    parser.add_argument("--burned-in", choices=burned_in, default="hide", help="how text burned into pixels is handled")
-    parser.add_argument("--subjects", choices=get_args(Subjects), default="patient", help="kind of subject")
-    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the sections to cut from notes")
-    parser.add_argument("--ner-model", type=Path, help="folder of a local model that recognises names")
-    parser.add_argument("--ner-language", default="en", help="language of that model")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-
-
-def cleaning_policy(args: argparse.Namespace) -> CleaningPolicy:
-    """Return the policy that the arguments of a command state, with the key and the accepted leaks of the benchmark."""
-    model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
+def cleaning_policy(folder: Path, benchmark: str) -> CleaningPolicy:
+    """Return the policy of a benchmark, with its key and what a person accepted; `folder` is that of the configuration."""
+    config = load_benchmark(folder, benchmark)
+    rules = config.deidentification
+    model = load_name_model(Path(rules.ner_model), rules.ner_language) if rules.ner_model else None
     return CleaningPolicy(
-        key=read_key(load_benchmark(args.config, args.benchmark).key_file),
-        profile=args.profile,
-        options=tuple(args.options),
-        texts=TextRules(tuple(args.cut_sections), model),
-        burned_in=args.burned_in,
-        subjects=args.subjects,
-        elements=read_element_arguments(args.elements),
-        accepted=read_accepted_leaks(args.config, args.benchmark).accepted,
+        key=read_key(config.key_file),
+        profile=config.profile,
+        options=config.header_options,
+        texts=TextRules(rules.cut_sections, model),
+        burned_in=rules.burned_in,
+        subjects=config.subjects,
+        elements=rules.elements,
+        accepted=read_accepted_leaks(folder, benchmark).accepted,
     )
 
 

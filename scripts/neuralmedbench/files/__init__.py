@@ -13,7 +13,7 @@ dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
 external_files: GivenAnswer, delimited_rows, json_line_rows, long_cells, read_given
 identity: GENERIC, Identity, IdentityPattern, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
-json_files: place_of_fault, read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
+json_files: place_of_fault, read_json, read_json_record, read_lines, write_json, write_json_record, write_lines
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
 nifti: LPS_TO_RAS, MAX_TURN_DEG, MAX_VOXELS, NIFTI_2, SAME_SIZE, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip

@@ -3,13 +3,11 @@
 Doors
 -----
 alter: alter_pictures
-choose: LAYOUTS, POLICIES, SlicePolicy
 export: ABOUT, export_case
 gather: gather_slices
-normalise: NormaliseSettings, normalise
+normalise: normalise
 review_pieces: REVIEW, write_case_pieces, write_chosen_pieces
 scans: VOLUMES
 slices: cut_slices, with_slices
 views: ViewService, list_views
-windows: CT_WINDOWS
 """

@@ -1,8 +1,6 @@
-"""Choose slices evenly, by content, or around a lesion; the settings of the stage."""
+"""Choose slices evenly, by content, or around a lesion."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,39 +15,6 @@ MIN_GREYS, GREY_TAILS = 12, (2.0, 98.0)
 """Smallest range of the greys of a picture that shows anything, between these percentiles: less is black, or a few dots on black."""
 GREY_BINS = 32
 """Bins of the grey histogram for the entropy; finer ones measure noise."""
-POLICIES = ("uniform", "content", "three_plane", "lesion")
-LAYOUTS = ("single", "montage")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SlicePolicy:
-    """Choice and display of slices.
-
-    Attributes
-    ----------
-    policy : str
-        One of `POLICIES`.
-    per_sequence : int
-        Slices per sequence (and per plane, with `three_plane`).
-    field_of_view_mm : float
-        Side of the displayed square.
-    sent_px : int
-        Side of a picture in pixels; 0 keeps the native in-plane resolution.
-    layout : str
-        `single` (one picture per slice) or `montage` (one picture per sequence).
-    side_marker : bool
-        True to draw the letters R and L beside the brain.
-    ct_windows : tuple of str
-        Windows of `windows.CT_WINDOWS` for CT, one picture each.
-    """
-
-    policy: str
-    per_sequence: int
-    field_of_view_mm: float
-    sent_px: int = 0
-    layout: str = "single"
-    side_marker: bool = False
-    ct_windows: tuple[str, ...] = ("brain",)
 
 
 def shows_tissue(grey: npt.NDArray[np.uint8]) -> bool:

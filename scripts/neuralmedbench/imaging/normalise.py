@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_template
 from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.config.imaging import ImagingConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json
@@ -69,23 +70,6 @@ skull-stripped scan."""
 CT_BRAIN_HU = (0.0, 90.0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormaliseSettings:
-    """Settings of the stage.
-
-    Attributes
-    ----------
-    reference_order : tuple of str
-        Sequences by preference: the first one that the case has becomes the reference.
-    bias_grid_mm, registration_grid_mm : float
-        Voxel sizes at which the bias field and the registration are estimated.
-    """
-
-    reference_order: tuple[str, ...]
-    bias_grid_mm: float
-    registration_grid_mm: float
-
-
 @dataclass(frozen=True)
 class PlacedSeries:
     """One series registered to the reference.
@@ -134,7 +118,7 @@ def order_series(series: tuple[Series, ...], reference_order: tuple[str, ...]) -
     raise DataError(message)
 
 
-def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseSettings) -> CaseRecord:
+def normalise(case: CaseRecord, source: Path, target: Path, settings: ImagingConfig) -> CaseRecord:
     """Normalise all scans of a case.
 
     Parameters
@@ -145,7 +129,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         Its folder.
     target : Path
         Folder of the normalised case; its folder `volumes` is replaced.
-    settings : NormaliseSettings
+    settings : ImagingConfig
         Grids and order of preference.
 
     Returns
@@ -199,7 +183,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
     )
 
 
-def _bias_corrected(series: Series, source: Path, settings: NormaliseSettings) -> sitk.Image:
+def _bias_corrected(series: Series, source: Path, settings: ImagingConfig) -> sitk.Image:
     """Read a series and correct its bias field if its sequence is one of `SHADED`."""
     image = read_volume(source / series.path)
     return correct_bias(image, grid_mm=settings.bias_grid_mm) if series.sequence in SHADED else image

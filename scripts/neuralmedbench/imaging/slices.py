@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import (
-    SlicePolicy,
     content_slices,
     lesion_slices,
     shows_tissue,
@@ -65,7 +65,7 @@ NOT_SHOWN = "none of its slices at the chosen positions shows tissue"
 
 
 def cut_slices(
-    case: CaseRecord, source: Path, pictures: Path, policy: SlicePolicy, lesion: KnownLesion | None = None, *, at_lesion: bool = False
+    case: CaseRecord, source: Path, pictures: Path, policy: SlicesConfig, lesion: KnownLesion | None = None, *, at_lesion: bool = False
 ) -> tuple[Slice, ...]:
     """Cut the pictures of a case.
 
@@ -77,7 +77,7 @@ def cut_slices(
         Its folder.
     pictures : Path
         Folder of the PNG files; it is replaced. Paths in the result are relative to its parent.
-    policy : SlicePolicy
+    policy : SlicesConfig
         Choice and display of slices.
     lesion : KnownLesion or None
         For the policy `lesion` and `at_lesion`. Under the policy a case without a lesion gets the slices of `uniform`, marked as oracle too,
@@ -103,7 +103,7 @@ def cut_slices(
     import SimpleITK as sitk
 
     # names of oracle slices begin with a word of their own, so that the other pictures are called the same with and without them
-    choices = {"": policy} | ({"oracle-": replace(policy, policy="lesion")} if at_lesion and lesion else {})
+    choices = {"": policy} | ({"oracle-": policy.model_copy(update={"policy": "lesion"})} if at_lesion and lesion else {})
     leaders: dict[tuple[Plane, str], tuple[Points, Points]] = {}  # per plane: rigid transform of its first series, and its points there
     slices: dict[str, Slice] = {}
     with atomic_folder(pictures) as folder:
@@ -146,7 +146,7 @@ def with_slices(case: CaseRecord, slices: tuple[Slice, ...]) -> CaseRecord:
     return replace(case, series=series, slices=slices, set_aside=case.set_aside | excluded)
 
 
-def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Grey, RenderedSlice], policy: SlicePolicy) -> Slice:
+def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Grey, RenderedSlice], policy: SlicesConfig) -> Slice:
     """Return the record of a picture; the caller adds its name, file and window."""
     grey, rendered = drawn
     middle = group[(len(group) - 1) // 2]  # of a single picture, its only slice
@@ -178,14 +178,14 @@ def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Gre
     )
 
 
-def _windows(scan: Scan, policy: SlicePolicy) -> list[tuple[str, Window]]:
+def _windows(scan: Scan, policy: SlicesConfig) -> list[tuple[str, Window]]:
     """List the windows of a scan by name: those of the policy for CT, its one window otherwise."""
     if scan.series.sequence in CT_SEQUENCES:
         return [(name, scan.window if name == "brain" else CT_WINDOWS[name]) for name in policy.ct_windows]
     return [("shared" if "shared_window" in scan.series.flags else "own", scan.window)]
 
 
-def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: SlicePolicy, *, lesion: KnownLesion | None) -> list[int]:
+def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: SlicesConfig, *, lesion: KnownLesion | None) -> list[int]:
     """Choose the slices of the first scan of a plane."""
     brain = _visible_brain(scan, plane, policy)
     is_reference = scan.series.series_id == case.series[0].series_id
@@ -202,7 +202,7 @@ def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: S
     return uniform_slices(brain, count)
 
 
-def _visible_brain(scan: Scan, plane: Plane, policy: SlicePolicy) -> npt.NDArray[np.bool_]:
+def _visible_brain(scan: Scan, plane: Plane, policy: SlicesConfig) -> npt.NDArray[np.bool_]:
     """Return the brain mask with the slices of a plane along axis 0, without those whose pictures show nothing, whatever the mask says."""
     import SimpleITK as sitk
 
@@ -215,9 +215,9 @@ def _visible_brain(scan: Scan, plane: Plane, policy: SlicePolicy) -> npt.NDArray
     return brain
 
 
-def _is_visible(scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicePolicy) -> bool:
+def _is_visible(scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicesConfig) -> bool:
     """Return True if the picture of a slice shows tissue through the scan's own window."""
-    plain = replace(policy, side_marker=False)
+    plain = policy.model_copy(update={"side_marker": False})
     return shows_tissue(render_slice(scan, voxels, plane, place, plain, window=scan.window, side_px=0).grey)
 
 
@@ -241,7 +241,7 @@ def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.N
 
 
 def _image_id(
-    scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, taken: Container[str], window: str, prefix: str
+    scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicesConfig, *, taken: Container[str], window: str, prefix: str
 ) -> str:
     """Return an id of sequence, axis and position; a letter is added for a second series of the kind and slices closer than 1 mm."""
     kind = scan.series.sequence.value.lower()
@@ -274,7 +274,7 @@ class RenderedSlice:
 
 
 def draw(
-    scan: Scan, voxels: Floats, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, window: Window
+    scan: Scan, voxels: Floats, plane: Plane, group: list[SlicePlace], policy: SlicesConfig, *, window: Window
 ) -> tuple[npt.NDArray[np.uint8], RenderedSlice]:
     """Draw one picture: a single slice, or a montage.
 
@@ -288,7 +288,7 @@ def draw(
         The plane to cut.
     group : list of SlicePlace
         The slice, or those of a montage.
-    policy : SlicePolicy
+    policy : SlicesConfig
         Display settings.
     window : tuple of float
         Intensities of black and white.
@@ -314,7 +314,7 @@ def draw(
 
 
 def render_slice(
-    scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicePolicy, *, window: Window, side_px: int
+    scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicesConfig, *, window: Window, side_px: int
 ) -> RenderedSlice:
     """Draw one slice with the brain in the middle; `side_px` 0 keeps the native resolution."""
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import write_grey
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import Floats, square_grid
 from neuralmedbench.imaging.scans import (
     Scan,
@@ -42,7 +42,7 @@ OPEN_SCANS = 6
 """Scans that are held in memory, about 80 MB each."""
 
 
-def list_views(case: CaseRecord, source: Path, rules: ViewRules, policy: SlicePolicy) -> list[ViewScan]:
+def list_views(case: CaseRecord, source: Path, rules: ViewRules, policy: SlicesConfig) -> list[ViewScan]:
     """List what may be shown of a normalised case.
 
     Parameters
@@ -53,7 +53,7 @@ def list_views(case: CaseRecord, source: Path, rules: ViewRules, policy: SlicePo
         Its folder.
     rules : ViewRules
         Planes and windows that may be shown.
-    policy : SlicePolicy
+    policy : SlicesConfig
         Display of pictures.
 
     Returns
@@ -114,7 +114,7 @@ def places_of(scan: Scan, leader: Scan, plane: Plane) -> list[SlicePlace]:
     return places
 
 
-def _plane(scan: Scan, plane: Plane, places: list[SlicePlace], policy: SlicePolicy) -> ViewPlane:
+def _plane(scan: Scan, plane: Plane, places: list[SlicePlace], policy: SlicesConfig) -> ViewPlane:
     tiles = [
         place_tile(scan, plane, place, field_of_view_mm=policy.field_of_view_mm, top_px=0, left_px=0, side_px=1)
         for place in (places[0], places[-1])
@@ -184,9 +184,8 @@ class ViewService:
         scan, place = opened.scan, opened.places[plane][view.number - 1]
         rows, columns = native_pixel(scan, plane)
         whole = square_grid(place.centre, (rows, columns), view.scan.field_of_view_mm)
-        policy = SlicePolicy(
-            policy="uniform",
-            per_sequence=1,
+        # not validated: a zoomed field of view is smaller than one that may be set
+        policy = SlicesConfig.model_construct(
             field_of_view_mm=view.scan.field_of_view_mm / view.zoom,
             side_marker=view.scan.side_marker,
         )

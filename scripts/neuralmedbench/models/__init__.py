@@ -17,7 +17,7 @@ imported_answers: ImportCounts, check_import, import_answers
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 life: last_day, life_lines, life_words
-model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
+model_run: ModelRun, RunControl, RunLimits, UNLIMITED, spent_here
 prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
 registry: code_of, missing_packages, unavailable_reason
 replay: previous_responses, rebuild

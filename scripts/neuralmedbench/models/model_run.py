@@ -1,21 +1,18 @@
-"""One model in one run: the model, its limits and its ledger, and the command-line arguments for them.
+"""One model in one run: the model, its limits and its ledger.
 
 Limits change no answer, so changing them replans nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
-from neuralmedbench.config.load import check, group_limit
+from neuralmedbench.config.load import group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
@@ -79,7 +76,10 @@ def spending_folder(ledger: Path, folder: Path = SPENDING) -> Path:
     return (home.parent if home.name == LEDGERS else home) / SPENDING.name
 
 
-class _LimitsText(Section):
+class RunControl(Section):
+    """What bounds the calls of a run and changes no answer: keys of the configuration."""
+
+    replay: bool = False
     max_run_cost_usd: float | None = None
     rate_limits: dict[str, RateLimit] = Field(default_factory=dict)
 
@@ -103,30 +103,9 @@ class RunLimits:
     folder: Path | None = None
 
     @classmethod
-    def of(cls, config: PipelineConfig, folder: Path = SPENDING) -> RunLimits:
+    def of(cls, config: PipelineConfig | RunControl, folder: Path = SPENDING) -> RunLimits:
         """Take the limits from the configuration."""
         return cls(config.max_run_cost_usd, config.rate_limits, folder)
-
-    @classmethod
-    def read(cls, text: str) -> RunLimits:
-        """Parse the output of `write`; the logs are those of this project.
-
-        Raises
-        ------
-        ConfigError
-            If the text is anything else.
-        """
-        try:
-            value: Any = json.loads(text)
-        except ValueError:
-            value = None  # `check` reports it as any other wrong value
-        limits = check(_LimitsText, value, "--control")
-        return cls(limits.max_run_cost_usd, limits.rate_limits, SPENDING)
-
-    def write(self) -> str:
-        """Write the limits as the argument of a command."""
-        limits = {name: limit.model_dump(exclude_none=True) for name, limit in self.rate_limits.items()}
-        return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
 
     def budget(self, model: ModelConfig, ledger: Path, root: Path = Path()) -> Budget:
         """Return the budget of a model with this ledger; see `models.budget`."""
@@ -199,16 +178,3 @@ class ModelRun:
     views: ViewSource = stored_view
     why_unread: Callable[[Response], str] | None = None
     informant: ModelConfig | None = None
-
-
-def add_call_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a run to a command."""
-    parser.add_argument("--ledger", type=Path, required=True, help="ledger of the calls (JSON lines, only ever appended to)")
-    parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed calls is an error")
-    parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
-    parser.add_argument("--control", type=RunLimits.read, default=UNLIMITED, help="caps and rate limits of the run (JSON)")
-
-
-def call_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return these arguments as keywords of `ModelRun`."""
-    return {name: getattr(args, name) for name in ("ledger", "max_failed_fraction", "replay", "control")}

@@ -99,7 +99,7 @@ class ViewScan:
     planes : tuple of ViewPlane
         Planes that may be cut, that of acquisition first.
     field_of_view_mm, sent_px, side_marker : float, int, bool
-        Display, as in `imaging.choose.SlicePolicy`.
+        Display, as in `config.imaging.SlicesConfig`.
     """
 
     benchmark: str

@@ -3,7 +3,7 @@
 Doors
 -----
 checklist: may_be_checklist
-evidence: ASKED, read_pictures
+evidence: ASKED, PlaceSettings, read_pictures
 explain_reading: describe_reading, early_check, why_unread
 grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of

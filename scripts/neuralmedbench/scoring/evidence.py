@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.model import Downscale
+from neuralmedbench.config.section import Section
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.coordinates import Convention, full_scale, to_fractions
 from neuralmedbench.records.items import Arm, Item, LesionOnSlice, ShownLesion
@@ -77,25 +81,24 @@ def _in_square(row: ShownLesion, layout: Layout) -> ShownLesion:
     return replace(row, size_px=(layout.config.size.square_px,) * 2, slices=tuple(slices))
 
 
-def read_pictures(
-    lesions: Path | None,
-    form: str,
-    coordinates: Convention,
-    shrinks: Sequence[int] | None = None,
-    layout_arms: Sequence[str] = (),
-    *,
-    folder: Path = Path("config"),
-) -> Pictures:
-    """Read the table of known lesions; `form` is the answer form that was asked for.
+class PlaceSettings(Section):
+    """How places in answers are read."""
 
-    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit), `layout_arms` those that ask the model
-    in another layout, of the configuration in `folder`.
-    """
+    form: Literal["checklist", "evidence", "short"] = Field("short", description="Form of the answers that was asked for.")
+    coordinates: Convention = Field(Convention.THOUSANDTHS, description="Unit of the coordinates in answers.")
+    downscale: Downscale = Downscale()
+    layout_arms: tuple[str, ...] = Field((), description="Arms that ask the model in another input layout.")
+
+
+def read_pictures(lesions: Path | None, places: PlaceSettings, *, folder: Path = Path("config")) -> Pictures:
+    """Read the table of known lesions; `folder` is that of the configuration."""
     rows = read_records(lesions, ShownLesion) if lesions else []
-    longest, shortest = shrinks or (0, 0)
-    limit = Downscale(longest_side_px=longest or None, shortest_side_px=shortest or None)
-    layouts = {name: arm.layout for name, arm in load_arms(folder, layout_arms, "layout arms").items() if arm.layout and arm.shows_all}
-    return Pictures({(row.case_id, row.image_id): row for row in rows}, ASKED[form], coordinates, limit, layouts=layouts)
+    layouts = {
+        name: arm.layout for name, arm in load_arms(folder, places.layout_arms, "layout arms").items() if arm.layout and arm.shows_all
+    }
+    return Pictures(
+        {(row.case_id, row.image_id): row for row in rows}, ASKED[places.form], places.coordinates, places.downscale, layouts=layouts
+    )
 
 
 @dataclass(frozen=True)

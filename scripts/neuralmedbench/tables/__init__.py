@@ -19,7 +19,7 @@ pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
 stored_runs: read_sides
-study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
+study: BenchmarkStudy, Study, StudySettings, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
 words: case_noun, cluster_of
 write: TABLES, file_columns, released_tables, result_columns, write_tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -21,8 +20,9 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.config.pipeline import GraderChecksConfig
+from neuralmedbench.config.pipeline import ComparisonConfig, GraderChecksConfig, ReportConfig, StatisticsConfig
 from neuralmedbench.config.readiness import ReadinessConfig
+from neuralmedbench.config.section import Section
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.bids import Participant, describe_participant, read_participants
 from neuralmedbench.files.case_flow import flow_of_cases
@@ -236,32 +236,35 @@ def is_sampled(model: ModelConfig) -> bool:
     return model.temperature is None or model.temperature > 0
 
 
-def add_study_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which run is read (`study_of`)."""
-    parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules write them")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="results of the run, relative to the root (default: results)")
-    parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
-    parser.add_argument("--models", nargs="*", default=[], help="run list")
-    parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
-    parser.add_argument("--grader-floor", type=float, default=GraderChecksConfig().floor, help="share of planted errors to detect")
-    parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence, help="confidence level of the intervals")
-    parser.add_argument("--limit", type=int, default=0, help="most answers per model and benchmark, of a limited run (default: 0, all)")
+class StudySettings(Section):
+    """What a command is told of a run: its lists, and the sections of the configuration by which it is read and released."""
+
+    benchmarks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    graders: tuple[str, ...] = ()
+    limit: int = 0
+    grader_checks: GraderChecksConfig = GraderChecksConfig()
+    statistics: StatisticsConfig = StatisticsConfig()
+    comparison: ComparisonConfig = ComparisonConfig()
+    report: ReportConfig = ReportConfig()
 
 
-def study_of(args: argparse.Namespace, settings: IntervalSettings) -> Study:
-    """Read the run that the arguments of a command name."""
-    return read_study(
-        args.root,
-        args.benchmarks,
-        args.models,
-        args.graders,
-        vocabulary=args.vocabulary,
-        settings=settings,
-        grader_floor=args.grader_floor,
-        limit=args.limit,
-        results=args.results,
+def study_of(root: Path, results: Path, vocabulary: Path, settings: StudySettings) -> Study:
+    """Read the run of a command; parameters as of `read_study`."""
+    intervals = IntervalSettings(**settings.statistics.model_dump(), margin=settings.comparison.margin)
+    study = read_study(
+        root,
+        settings.benchmarks,
+        settings.models,
+        settings.graders,
+        vocabulary=vocabulary,
+        settings=intervals,
+        grader_floor=settings.grader_checks.floor,
+        limit=settings.limit,
+        results=results,
     )
+    stated = settings.comparison.stated
+    return replace(study, stated=Stated(*stated) if stated else None)
 
 
 def read_study(

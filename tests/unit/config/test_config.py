@@ -267,9 +267,9 @@ def test_scores_of_a_model_know_the_layout_in_which_it_was_asked_where_answers_s
     image = run.models["image"]
     models = {str(name): image.model_copy(update={"layout": name}) for name in (None, "gemini", "qwen3vl")}
     run = replace(run, benchmarks=benchmarks, models=models)
-    told = {(form, name): run.place_arguments(form, name)[4:] for form in benchmarks for name in models}
+    told = {(form, name): run.places(form, name)["layout_arms"] for form in benchmarks for name in models}
     assert {key: value for key, value in told.items() if value} == {
-        (form, "gemini"): ["--layout-arms", "layout-gemini"] for form in ("evidence", "checklist")
+        (form, "gemini"): ["layout-gemini"] for form in ("evidence", "checklist")
     }
     assert run.layout_files("evidence", "gemini") == ["config/arms/layout.yaml", "config/layouts/gemini.yaml"]
     assert run.layout_files("evidence", "qwen3vl") == []
@@ -282,7 +282,7 @@ def test_places_in_pixels_are_refused_where_pictures_are_scaled_down(monkeypatch
         unit: run.benchmarks["demo"].model_copy(update={"coordinates": unit}) for unit in ("thousandths", "pixels", "shrunk_pixels")
     }
     run = replace(run, benchmarks=benchmarks, models={"image": run.models["image"].model_copy(update={"max_picture_px": 1000})})
-    assert run.place_arguments("thousandths", "image")[2:4] == ["--coordinates", "thousandths"]
+    assert run.places("thousandths", "image")["coordinates"] == "thousandths"
     for unit in ("pixels", "shrunk_pixels"):
         with pytest.raises(ConfigError, match="max_picture_px changes the pixels"):
-            run.place_arguments(unit, "image")
+            run.places(unit, "image")

@@ -14,7 +14,6 @@ import gather_audit
 from fixtures.deid import write_config
 from fixtures.viewing import FLAIR
 from neuralmedbench.cli.deid import sign_review
-from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.audit import DESCRIPTIONS, FAMILIES, OTHER, REASONS, describe_check, kind_of_reason
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
@@ -71,14 +70,18 @@ def write_table(config: Path, cases: tuple[str, ...] = ("c2", "c1", "bad")) -> P
 
 def gather(root: Path, subjects: str = "patient", *, new_sheets: bool = True, viewer: str = "", **settings: Any) -> Audit:
     """Write the data and run the two gathering commands as the rules do."""
-    data, config = root / "data", write_config(root / "config", root, subjects=subjects, **({"viewer": viewer} if viewer else {}))
+    data, config = (
+        root / "data",
+        write_config(
+            root / "config", root, subjects=subjects, deidentification={"options": list(OPTIONS)}, **({"viewer": viewer} if viewer else {})
+        ),
+    )
     table = config / "benchmarks" / "mine.cases.tsv"
     if not table.exists():
         write_table(config, (*settings.get("cases", ("c2", "c1")), "bad"))
     if settings or not (data / "deidentified").exists():
         write_stages(data, **settings)
-    common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", subjects, "--options", *OPTIONS, "--table", str(table)]
-    common += load_benchmark(config, "mine").view_arguments
+    common = ["--benchmark", "mine", "--config", str(config), "--table", str(table)]
     shown = data / "reviews" / "mine" / "review.json"
     if new_sheets:
         assert build_review.main([*common, "--data", str(data), "--out", str(shown)]) == 0

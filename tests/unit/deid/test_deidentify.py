@@ -61,14 +61,14 @@ def run(tmp_path: Path, flat_deface: None) -> Callable[..., CaseRecord]:
         notes: tuple[Path, ...] = (),
         record: Path | None = None,
         profile: str = "pseudonymised",
-        more: tuple[str, ...] = (),
+        **rules: object,
     ) -> CaseRecord:
-        config = write_config(tmp_path / "config", tmp_path)
+        config = write_config(tmp_path / "config", tmp_path, profile=profile, deidentification=rules)
         first, second = tmp_path / "ingested" / "case.json", tmp_path / "deidentified" / "case.json"
         index = write_index(tmp_path, files, notes, record)
         ingest_case.main(["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)])
-        arguments = ["--benchmark", "mine", "--profile", profile, "--config", str(config), "--case", str(first), "--out", str(second)]
-        assert deidentify_case.main([*arguments, *more, "--options", *OPTIONS]) == 0
+        arguments = ["--benchmark", "mine", "--config", str(config), "--case", str(first), "--out", str(second)]
+        assert deidentify_case.main(arguments) == 0
         return read_case(second)
 
     return run_case
@@ -381,7 +381,7 @@ def test_a_series_that_is_dropped_for_its_burned_in_text_leaves_the_rest_of_its_
     files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=12)
     marked = write_dicom_series(tmp_path / "raw" / "2", number=2, slices=12, SeriesDescription="T2", ProtocolName="T2")
     write_into_pixels(marked, "DOE 571")
-    case = run(files + marked, more=("--burned-in", policy))
+    case = run(files + marked, burned_in=policy)
     assert case.state is State.OK
     assert case.checks["burned_in_series_searched"] == 2
     folder = tmp_path / "deidentified"

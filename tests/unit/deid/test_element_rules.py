@@ -22,7 +22,6 @@ from neuralmedbench.config.deidentification import (
     DeidentificationConfig,
     ElementRule,
     actions_by_tag,
-    read_element_arguments,
 )
 from neuralmedbench.config.load import check
 from neuralmedbench.deid.audit import AuditRules, audit_cases, own_rules
@@ -142,14 +141,6 @@ def test_of_all_elements_of_the_standard_only_descriptions_may_be_kept() -> None
     assert not OURS & (MAY_BE_KEPT | NEEDED)
 
 
-def test_rules_survive_the_way_through_the_arguments_of_a_command() -> None:
-    own = check(DeidentificationConfig, {"elements": [keep("ImageComments"), {"element": "(0008,1010)", "action": "remove"}]}, "mine.yaml")
-    assert own.element_arguments[0] == "--elements"
-    assert read_element_arguments(own.element_arguments[1:]) == own.elements
-    assert [rule.keyword for rule in own.elements] == ["ImageComments", "StationName"]
-    assert DeidentificationConfig().element_arguments == []
-
-
 # headers
 
 
@@ -221,13 +212,12 @@ def test_a_kept_description_stands_in_the_sidecar_as_it_is(tmp_path: Path) -> No
 
 
 def test_rules_act_in_the_stage_and_stand_on_sheet_and_audit(tmp_path: Path, flat_deface: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = write_config(tmp_path / "config", tmp_path)
     files = write_dicom_series(tmp_path / "raw", slices=8, SeriesDescription="T1 repeated once", ManufacturerModelName="Avanto")
     first, second = (tmp_path / stage / "case.json" for stage in ("ingested", "deidentified"))
     ingest_case.main(["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files)), "--out", str(first)])
-    own = elements(keep("SeriesDescription"), {"element": "ManufacturerModelName", "action": "remove"})
+    own = [keep("SeriesDescription"), {"element": "ManufacturerModelName", "action": "remove"}]
+    config = write_config(tmp_path / "config", tmp_path, deidentification={"elements": own})
     arguments = [
-        *DeidentificationConfig(elements=own).element_arguments,
         "--config",
         str(config),
         "--case",
@@ -235,7 +225,7 @@ def test_rules_act_in_the_stage_and_stand_on_sheet_and_audit(tmp_path: Path, fla
         "--out",
         str(second),
     ]
-    deidentify_case.main(["--benchmark", "mine", "--profile", "pseudonymised", "--options", *ALL_OPTIONS, *arguments])
+    deidentify_case.main(["--benchmark", "mine", *arguments])
     case = read_case(second)
     assert case.state is State.OK, case.reason
     sidecar = read_json(second.parent / "anat" / "sub-c0ffee_T1w.json")
@@ -243,7 +233,7 @@ def test_rules_act_in_the_stage_and_stand_on_sheet_and_audit(tmp_path: Path, fla
     assert "ManufacturersModelName" not in sidecar
     sheet = case_sheet(CaseStages(*(CaseStage(case, second.parent) for _ in range(3))), ("", ""), tmp_path / "a.html")
     assert "<td>SeriesDescription</td><td>T1 repeated once</td>" in sheet
-    rules = AuditRules(benchmark="mine", profile="pseudonymised", subjects="patient", elements=own_rules(own))
+    rules = AuditRules(benchmark="mine", profile="pseudonymised", subjects="patient", elements=own_rules(elements(*own)))
     audit = audit_cases(rules, [(case, second.parent)])
     assert [(rule.element, rule.action, rule.reason, rule.reviewer) for rule in audit.element_rules] == [
         ("SeriesDescription", "keep", "read in all cases", "AB"),

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.config.deidentification import DeidentificationConfig
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.languages import NameModel, load_name_model
 from neuralmedbench.deid.values import DateShift
@@ -119,9 +118,3 @@ def test_a_folder_without_a_usable_model_is_refused_in_one_line(tmp_path: Path, 
         (tmp_path / name).write_text(json.dumps({"lang": "en", "pipeline": ["ner"]}), encoding="utf-8")
     with pytest.raises(ConfigError, match="ner_model"):
         load_name_model(tmp_path, "en")
-
-
-def test_the_arguments_hold_a_model_only_if_one_is_configured() -> None:
-    assert DeidentificationConfig().ner_arguments == []
-    named = DeidentificationConfig(ner_model="models/names", ner_language="nl")
-    assert named.ner_arguments == ["--ner-model", "models/names", "--ner-language", "nl"]

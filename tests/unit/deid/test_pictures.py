@@ -36,31 +36,31 @@ def write_table(folder: Path) -> Path:
 def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(tmp_path: Path) -> None:
     table = write_table(tmp_path / "raw")
     config = write_config(tmp_path / "config", tmp_path, kind="pictures", subjects="public", answers=table.as_posix())
-    first, second = tmp_path / "ingested" / "pictures.json", tmp_path / "deidentified" / "pictures.json"
+    first, second = tmp_path / "ingested" / "pictures.json", tmp_path / "data" / "deidentified" / "mine" / "pictures.json"
     assert ingest_pictures.main(["--benchmark", "mine", "--config", str(config), "--out", str(first)]) == 0
-    assert deidentify_pictures.main(["--pictures", str(first), "--out", str(second)]) == 0
+    assert deidentify_pictures.main(["--benchmark", "mine", "--config", str(config), "--pictures", str(first), "--out", str(second)]) == 0
     manifest = read_pictures(second)
     assert [picture.state is State.OK for picture in manifest.pictures] == [True, True, True, False, False, False]
     assert all(picture.reason for picture in manifest.pictures if picture.state is not State.OK)
-    for path in [*(tmp_path / "ingested").rglob("*.png"), *(tmp_path / "deidentified").rglob("*.png")]:
+    for path in [*(tmp_path / "ingested").rglob("*.png"), *second.parent.rglob("*.png")]:
         assert path.name.startswith("img-0")
         assert b"Vandermeer" not in path.read_bytes()
         with Image.open(path) as picture:
             assert picture.mode in {"L", "RGB"}
             assert not picture.info
-    with Image.open(tmp_path / "deidentified" / "pictures" / "img-000003.png") as deep:
+    with Image.open(second.parent / "pictures" / "img-000003.png") as deep:
         assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not clipped
-    common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--pictures", str(second)]
-    sheets = tmp_path / "reviews" / "mine" / "review.json"
-    assert build_review.main([*common, "--out", str(sheets)]) == 0
-    places = ["--shown", str(sheets), "--signed", str(tmp_path / "none.json"), "--out", str(tmp_path / "audit.json")]
-    assert gather_audit.main([*common, *places]) == 0
+    common = ["--benchmark", "mine", "--config", str(config)]
+    sheets = tmp_path / "data" / "reviews" / "mine" / "review.json"
+    assert build_review.main([*common, "--data", str(tmp_path / "data"), "--out", str(sheets)]) == 0
+    places = ["--folder", str(second.parent), "--shown", str(sheets), "--signed", str(tmp_path / "none.json")]
+    assert gather_audit.main([*common, *places, "--out", str(tmp_path / "audit.json")]) == 0
     audit = read_audit(tmp_path / "audit.json")
     assert (audit.state, sorted(audit.covered.values())) == ("passed", ["img-000001", "img-000002", "img-000003"])
     assert set(read_reviewed_files(sheets).cases) == {"img-000001", "img-000002", "img-000003"}
     sheet = (sheets.parent / "sheets" / "pictures-0001.html").read_text(encoding="utf-8")
     assert sheet.count("data:image/png;base64,") == 3
-    assert "../../../deidentified/pictures/img-000001.png" in sheet
+    assert "../../../deidentified/mine/pictures/img-000001.png" in sheet
 
 
 def test_letters_in_a_corner_are_hidden_and_anatomy_is_not() -> None:
@@ -86,7 +86,10 @@ def test_a_public_picture_whose_letters_belong_to_the_question_is_kept_as_it_is(
     kept = {}
     for policy in ("hide", "keep"):
         out = tmp_path / policy / "pictures.json"
-        assert deidentify_pictures.main(["--pictures", str(first), "--burned-in", policy, "--subjects", "public", "--out", str(out)]) == 0
+        rules = {"deidentification": {"burned_in": policy}, "answers": (folder / "images.csv").as_posix()}
+        config = write_config(tmp_path / "config", tmp_path, kind="pictures", subjects="public", **rules)
+        command = ["--benchmark", "mine", "--config", str(config), "--pictures", str(first), "--out", str(out)]
+        assert deidentify_pictures.main(command) == 0
         kept[policy] = np.asarray(Image.open(out.parent / "pictures" / "img-000001.png"))
     assert np.array_equal(kept["keep"], np.asarray(figure))
     assert not np.array_equal(kept["hide"], np.asarray(figure)), "a test that cannot fail: the letters were not found"

@@ -11,6 +11,7 @@ import pytest
 
 import deidentify_case
 import ingest_case
+from fixtures.commands import settings
 from fixtures.deid import PLANTED, flat_deface, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.leaks import find_leaks
@@ -47,12 +48,12 @@ def study(tmp_path: Path) -> list[Path]:
 
 
 def clean(tmp_path: Path, files: list[Path], overrides: str = "") -> CaseRecord:
-    config = write_config(tmp_path / "config", tmp_path)
+    config = write_config(tmp_path / "config", tmp_path, deidentification={"options": [113101, 113102, 113105]})
     first, second = tmp_path / "ingested" / "case.json", tmp_path / "deidentified" / "case.json"
     arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files))]
-    assert ingest_case.main([*arguments, "--overrides", overrides, "--out", str(first)]) == 0
-    arguments = ["--benchmark", "mine", "--profile", "pseudonymised", "--config", str(config), "--case", str(first), "--out", str(second)]
-    assert deidentify_case.main([*arguments, "--options", "113101", "113102", "113105"]) == 0
+    assert ingest_case.main([*arguments, *settings(overrides=overrides), "--out", str(first)]) == 0
+    arguments = ["--benchmark", "mine", "--config", str(config), "--case", str(first), "--out", str(second)]
+    assert deidentify_case.main(arguments) == 0
     return read_case(second)
 
 

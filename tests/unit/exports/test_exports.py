@@ -374,4 +374,4 @@ def test_a_model_is_called_as_on_the_hub(backend: Any, name: str, base: str | No
 
 def test_a_limited_run_is_not_exported(shared: Path) -> None:
     with pytest.raises(ConfigError, match="limited to 5 answers is no result"):
-        export(shared.parent.parent, MODELS, "internal", "--limit", "5")
+        export(shared.parent.parent, MODELS, limit=5)

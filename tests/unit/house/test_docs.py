@@ -86,7 +86,8 @@ def help_of(name: str) -> str:
 def exit_code(name: str, arguments: list[str]) -> object:
     """Parse arguments with a script or verb, without running it, and return the exit code."""
     try:
-        (verb_of(name) or importlib.import_module(name)).parse_args(arguments)
+        command = verb_of(name) or importlib.import_module(name)
+        (command if hasattr(command, "parse_args") else command.main).parse_args(arguments)
     except SystemExit as end:
         return end.code
     except ConfigError as error:

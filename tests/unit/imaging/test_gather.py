@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fixtures.commands import settings
 from gather_slices import main as gather
 from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION, PipelineConfig
 from neuralmedbench.errors import DataError
@@ -53,7 +55,8 @@ def make(folder: Path, good: int, bad: int, excluded: int = 0) -> list[str]:
     write_case_table(folder / "cases.tsv", rows)
     return [
         *("--benchmark", "demo", "--table", str(folder / "cases.tsv"), "--folder", str(folder / "slices")),
-        *("--max-quarantined-fraction", "0.2", "--out-slices", str(folder / "slices.parquet"), "--out-flow", str(folder / "flow.json")),
+        *settings(max_quarantined_fraction=0.2),
+        *("--out-slices", str(folder / "slices.parquet"), "--out-flow", str(folder / "flow.json")),
     ]
 
 
@@ -124,7 +127,7 @@ def test_phantoms_and_cases_without_a_head_scan_count_neither_as_quarantined_nor
         write_case(tmp_path / "slices" / f"sub-{record.case_id}" / "case.json", record)
     assert [counts_as_patient(record) for record in bad] == [False] * 6 + [True] * 2
     assert gather(arguments) == 0
-    arguments[arguments.index("0.2")] = "0.1"
+    arguments[arguments.index("--settings") + 1] = json.dumps({"max_quarantined_fraction": 0.1})
     with pytest.raises(DataError, match="2 of 12 cases of patients are quarantined and max_quarantined_fraction allows 10%") as caught:
         gather(arguments)
     assert "6 more without a head scan are not counted" in str(caught.value)

@@ -13,7 +13,7 @@ import SimpleITK as sitk
 from fixtures.imaging import LESION_MM, NINE, Shot, brain_of, motion, nine_scans, normalise, scan, write_shots
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.config.pipeline import SEQUENCE_ORDER
+from neuralmedbench.config.imaging import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.files.digests import sha256_of

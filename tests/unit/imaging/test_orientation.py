@@ -11,10 +11,10 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from fixtures.imaging import LESION_MM, NINE, Shot, nine_scans, normalise, write_shots
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.imaging.alter import mirrored
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import tile_boxes
 from neuralmedbench.imaging.side_letters import LETTERS, find_letters
 from neuralmedbench.imaging.slices import cut_slices
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 @pytest.fixture(scope="module", params=POLICIES)
 def cut(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Slice, ...]]:
-    policy = SlicePolicy(policy=request.param, per_sequence=14, field_of_view_mm=230.0, side_marker=True, sent_px=224)
+    policy = SlicesConfig(policy=request.param, per_sequence=14, field_of_view_mm=230.0, side_marker=True, sent_px=224)
     case = read_case(folder / "normalised" / "case.json")
     out = tmp_path_factory.mktemp(request.param)
     return out, cut_slices(case, folder / "normalised", out / "png", policy, KnownLesion(LESION_MM, 22.0))
@@ -130,7 +130,7 @@ def test_the_letters_stand_on_their_sides_and_off_the_brain(cut: tuple[Path, tup
 def test_an_oblique_scan_is_the_same_picture_in_every_index_order(tmp_path: Path, order: str) -> None:
     shot = Shot("T1w", "2d", order=order, tilt_deg=(20.0, 5.0, 0.0))
     case = normalise(write_shots(tmp_path, [shot]), tmp_path / "normalised")
-    policy = SlicePolicy(policy="lesion", per_sequence=1, field_of_view_mm=230.0)
+    policy = SlicesConfig(policy="lesion", per_sequence=1, field_of_view_mm=230.0)
     (entry,) = cut_slices(case, tmp_path / "normalised", tmp_path / "png", policy, KnownLesion(LESION_MM, 22.0))
     assert entry.plane is Plane.AXIAL
     _, column, height = lopsided(np.asarray(Image.open(tmp_path / entry.path)), entry)
@@ -168,7 +168,7 @@ def test_the_mirrored_arm_shows_the_lesion_on_the_left_half_with_readable_letter
 def test_each_tile_of_a_montage_is_mirrored_in_its_place(folder: Path, tmp_path: Path, tiles: int, side_px: int) -> None:
     case = read_case(folder / "normalised" / "case.json")
     settings = {"policy": "uniform", "per_sequence": tiles, "field_of_view_mm": 230.0, "side_marker": True}
-    wholes = cut_slices(case, folder / "normalised", tmp_path / "montage", SlicePolicy(**settings, layout="montage", sent_px=side_px))
+    wholes = cut_slices(case, folder / "normalised", tmp_path / "montage", SlicesConfig(**settings, layout="montage", sent_px=side_px))
     entry = next(entry for entry in wholes if entry.plane is Plane.AXIAL and len(entry.tiles) == tiles)
     whole = np.asarray(Image.open(tmp_path / entry.path))
     new = mirrored(whole, item_image(entry), {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cut_slices import main as cut_slices
+from fixtures.commands import settings
 from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, Shot, nine_scans, normalise, part_of, write_shots
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
@@ -29,19 +31,11 @@ from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice
 pytestmark = pytest.mark.slow
 
 
-def cut(normalised: Path, out: Path, *arguments: str) -> CaseRecord:
+def cut(normalised: Path, out: Path, config: Path = Path("config"), *, at_lesion: bool = False, **slices: object) -> CaseRecord:
     """Cut the pictures of a case as the rule does."""
-    words = [
-        "--case",
-        str(normalised),
-        "--per-sequence",
-        "5",
-        "--out-pictures",
-        str(out / "png"),
-        "--out",
-        str(out / "case.json"),
-        *arguments,
-    ]
+    pictures = ["--out-pictures", str(out / "png"), "--out", str(out / "case.json")]
+    chosen = settings(slices={"per_sequence": 5, **slices}, at_lesion=at_lesion)
+    words = ["--case", str(normalised), "--config", str(config), *chosen, *pictures]
     assert cut_slices(words) == 0
     return read_case(out / "case.json")
 
@@ -57,12 +51,12 @@ def normalised(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
     return folder / "case.json"
 
 
-def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01", *, beside: bool = False) -> list[str]:
-    """Write a configuration whose benchmark names an answers table; return the arguments, for the policy or for oracle slices beside others."""
+def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01", *, beside: bool = False) -> dict[str, Any]:
+    """Write a configuration whose benchmark names an answers table; return the options, for the policy or for oracle slices beside others."""
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "answers.csv").write_text(f"case_id,diagnosis,lesion_size_mm,lesion_position_mm\n{case_id},glioma,22,{position}\n")
     (folder / "benchmarks" / "demo.yaml").write_text(f"title: Demo\nanswers: {folder / 'answers.csv'}\n")
-    return [*(["--at-lesion"] if beside else ["--policy", "lesion"]), "--config", str(folder)]
+    return {**({"at_lesion": True} if beside else {"policy": "lesion"}), "config": folder}
 
 
 def write_mask(folder: Path) -> None:
@@ -122,8 +116,8 @@ def test_slices_around_a_lesion_are_different_and_inside_and_hold_the_nearest(in
 
 
 def test_content_pictures_show_the_same_places_in_every_sequence_and_are_the_same_twice(normalised: Path, tmp_path: Path) -> None:
-    record = cut(normalised, tmp_path / "one", "--policy", "content")
-    cut(normalised, tmp_path / "two", "--policy", "content")
+    record = cut(normalised, tmp_path / "one", policy="content")
+    cut(normalised, tmp_path / "two", policy="content")
     assert sha256_of_files(tmp_path / "one") == sha256_of_files(tmp_path / "two")
     uniform = cut(normalised, tmp_path / "uniform")
     places = {
@@ -135,7 +129,7 @@ def test_content_pictures_show_the_same_places_in_every_sequence_and_are_the_sam
 
 
 def test_three_planes_are_native_where_the_scan_is_isotropic_and_say_so_where_it_is_not(normalised: Path, tmp_path: Path) -> None:
-    record = cut(normalised, tmp_path, "--policy", "three_plane")
+    record = cut(normalised, tmp_path, policy="three_plane")
     for sequence, resampled in ((Sequence.T1W, False), (Sequence.PDW, True)):
         planes = {plane: [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, plane)] for plane in Plane}
         assert [len(entries) for entries in planes.values()] == [5, 5, 5]
@@ -149,7 +143,7 @@ def test_three_planes_are_native_where_the_scan_is_isotropic_and_say_so_where_it
 
 def test_a_head_has_the_same_shape_in_a_thin_and_a_thick_scan(normalised: Path, tmp_path: Path) -> None:
     """True aspect: the height of the brain in a coronal picture of 5 mm slices is that of the 2.4 mm scan."""
-    record = cut(normalised, tmp_path, "--policy", "three_plane", "--sent-px", "230")
+    record = cut(normalised, tmp_path, policy="three_plane", sent_px=230)
     heights = {}
     for sequence in (Sequence.T1W, Sequence.PDW):
         middle = [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, Plane.CORONAL)][2]
@@ -160,7 +154,7 @@ def test_a_head_has_the_same_shape_in_a_thin_and_a_thick_scan(normalised: Path, 
 
 
 def test_slices_around_the_lesion_are_marked_as_oracle(normalised: Path, tmp_path: Path) -> None:
-    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config"))
+    record = cut(normalised, tmp_path / "out", **write_answers(tmp_path / "config"))
     assert all(entry.oracle for entry in record.slices)
     for sequence in (Sequence.T1W, Sequence.PDW):
         positions = [entry.position_mm for entry in record.slices if entry.sequence is sequence]
@@ -171,7 +165,7 @@ def test_slices_around_the_lesion_are_marked_as_oracle(normalised: Path, tmp_pat
 
 def test_a_case_without_a_lesion_is_cut_evenly_and_is_oracle_too(normalised: Path, tmp_path: Path) -> None:
     """The absence of a lesion is part of the answer."""
-    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config", case_id="another"))
+    record = cut(normalised, tmp_path / "out", **write_answers(tmp_path / "config", case_id="another"))
     uniform = cut(normalised, tmp_path / "uniform")
     assert [entry.position_mm for entry in record.slices] == [entry.position_mm for entry in uniform.slices]
     assert all(entry.oracle for entry in record.slices)
@@ -179,8 +173,8 @@ def test_a_case_without_a_lesion_is_cut_evenly_and_is_oracle_too(normalised: Pat
 
 def test_oracle_slices_of_an_arm_come_beside_the_others_which_stay_byte_for_byte(normalised: Path, tmp_path: Path) -> None:
     plain = cut(normalised, tmp_path / "plain")
-    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config", beside=True))
-    policy = cut(normalised, tmp_path / "policy", "--policy", "lesion", "--config", str(tmp_path / "config"))
+    record = cut(normalised, tmp_path / "out", **write_answers(tmp_path / "config", beside=True))
+    policy = cut(normalised, tmp_path / "policy", policy="lesion", config=tmp_path / "config")
     assert tuple(entry for entry in record.slices if not entry.oracle) == plain.slices
     for entry in plain.slices:
         assert (tmp_path / "out" / entry.path).read_bytes() == (tmp_path / "plain" / entry.path).read_bytes()
@@ -193,7 +187,7 @@ def test_oracle_slices_of_an_arm_come_beside_the_others_which_stay_byte_for_byte
 def test_a_case_without_a_place_has_no_oracle_slices(normalised: Path, tmp_path: Path) -> None:
     plain = cut(normalised, tmp_path / "plain")
     for name, answers in (("no row", {"case_id": "another"}), ("no place", {"position": ""})):
-        assert cut(normalised, tmp_path / name, *write_answers(tmp_path / f"{name} config", beside=True, **answers)).slices == plain.slices
+        assert cut(normalised, tmp_path / name, **write_answers(tmp_path / f"{name} config", beside=True, **answers)).slices == plain.slices
 
 
 def test_marked_voxels_give_the_place_where_the_table_has_none(normalised: Path, tmp_path: Path) -> None:
@@ -203,13 +197,13 @@ def test_marked_voxels_give_the_place_where_the_table_has_none(normalised: Path,
     assert place is not None
     assert place.position_mm == pytest.approx(LESION_MM)
     assert place.extent_mm == pytest.approx((22.0, 22.0, 22.0))
-    masked = cut(normalised, tmp_path / "mask", *words)
-    table = cut(normalised, tmp_path / "table", *write_answers(tmp_path / "other", beside=True))
+    masked = cut(normalised, tmp_path / "mask", **words)
+    table = cut(normalised, tmp_path / "table", **write_answers(tmp_path / "other", beside=True))
     assert masked.slices == table.slices, "a sphere is as wide as its diameter"
 
 
 def test_oracle_slices_are_in_the_planes_of_the_others(normalised: Path, tmp_path: Path) -> None:
-    record = cut(normalised, tmp_path / "out", "--policy", "three_plane", *write_answers(tmp_path / "config", beside=True))
+    record = cut(normalised, tmp_path / "out", policy="three_plane", **write_answers(tmp_path / "config", beside=True))
     for plane, place in zip(("sagittal", "coronal", "axial"), LESION_MM, strict=True):
         positions = [entry.position_mm for entry in record.slices if entry.oracle and (entry.plane, entry.sequence) == (plane, "T1w")]
         assert len(positions) == 5
@@ -231,7 +225,7 @@ def test_answers_that_cannot_be_read_are_told_without_their_values(tmp_path: Pat
 
 def test_a_montage_holds_the_single_pictures_with_gaps_and_lists_their_places(normalised: Path, tmp_path: Path) -> None:
     single = cut(normalised, tmp_path / "single")
-    whole = cut(normalised, tmp_path / "montage", "--layout", "montage")
+    whole = cut(normalised, tmp_path / "montage", layout="montage")
     (entry,) = [entry for entry in whole.slices if entry.sequence is Sequence.PDW]
     parts = [part for part in single.slices if part.sequence is Sequence.PDW]
     assert [(tile.index, tile.position_mm) for tile in entry.tiles] == [(part.index, part.position_mm) for part in parts]
@@ -246,7 +240,7 @@ def test_a_montage_holds_the_single_pictures_with_gaps_and_lists_their_places(no
 
 @pytest.mark.parametrize("layout", ["single", "montage"])
 def test_a_picture_has_the_size_that_is_sent_and_is_never_stretched(normalised: Path, tmp_path: Path, layout: str) -> None:
-    record = cut(normalised, tmp_path, "--layout", layout, "--sent-px", "512")
+    record = cut(normalised, tmp_path, layout=layout, sent_px=512)
     for entry in record.slices:
         assert grey_of(tmp_path, entry).shape == (512, 512)
         columns = 3 if layout == "montage" else 1
@@ -274,7 +268,7 @@ def test_a_smaller_picture_averages_and_a_larger_one_invents_no_grey() -> None:
 
 
 def test_ct_is_shown_in_the_windows_that_are_asked_for(normalised: Path, tmp_path: Path) -> None:
-    record = cut(normalised, tmp_path, "--ct-windows", "brain", "blood", "bone")
+    record = cut(normalised, tmp_path, ct_windows=["brain", "blood", "bone"])
     ct = [entry for entry in record.slices if entry.sequence is Sequence.CT]
     assert {entry.window_name: entry.window for entry in ct} == {"brain": (0.0, 80.0), "blood": (-20.0, 180.0), "bone": (-800.0, 2000.0)}
     assert len({entry.image_id for entry in record.slices}) == len(record.slices)

@@ -11,13 +11,15 @@ from PIL import Image
 from scipy.ndimage import uniform_filter
 
 from cut_slices import main as cut_slices
+from fixtures.commands import settings
 from fixtures.imaging import nine_scans, part_of
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.volumes import image_like, read_volume, write_volume
-from neuralmedbench.imaging.choose import SlicePolicy, uniform_slices
+from neuralmedbench.imaging.choose import uniform_slices
 from neuralmedbench.imaging.pictures import cut_plane, square, to_grey
 from neuralmedbench.imaging.slices import cut_slices as slices_of
 from neuralmedbench.imaging.windows import window_of
@@ -30,16 +32,8 @@ SEQUENCES = ("T1w", "ceT1w", "PDw", "dwi")
 
 
 def run(normalised: Path, out: Path, per_sequence: int = 6) -> CaseRecord:
-    arguments = [
-        "--case",
-        str(normalised),
-        "--per-sequence",
-        str(per_sequence),
-        "--out-pictures",
-        str(out / "png"),
-        "--out",
-        str(out / "case.json"),
-    ]
+    pictures = ["--out-pictures", str(out / "png"), "--out", str(out / "case.json")]
+    arguments = ["--case", str(normalised), *settings(slices={"per_sequence": per_sequence}), *pictures]
     assert cut_slices(arguments) == 0
     return read_case(out / "case.json")
 
@@ -128,10 +122,10 @@ def test_pictures_are_the_same_twice(folder: Path, tmp_path: Path) -> None:
 
 def test_a_case_with_too_few_slices_is_quarantined_and_keeps_no_picture(folder: Path, tmp_path: Path) -> None:
     run(folder / "normalised" / "case.json", tmp_path)
-    record = run(folder / "normalised" / "case.json", tmp_path, per_sequence=200)
+    record = run(folder / "normalised" / "case.json", tmp_path, per_sequence=64)
     assert record.state is State.QUARANTINED
     assert record.quarantined_by == "slices"
-    assert "200 were asked for" in record.reason
+    assert "64 were asked for" in record.reason
     assert list((tmp_path / "png").iterdir()) == []
 
 
@@ -243,7 +237,7 @@ def test_no_picture_of_an_infants_brain_is_black(tmp_path: Path) -> None:
     )
     case = CaseRecord(benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="normalise", series=(series,))
     slices = slices_of(
-        case, tmp_path / "normalised", tmp_path / "png", SlicePolicy(policy="uniform", per_sequence=8, field_of_view_mm=230.0)
+        case, tmp_path / "normalised", tmp_path / "png", SlicesConfig(policy="uniform", per_sequence=8, field_of_view_mm=230.0)
     )
     assert len(slices) == 8
     assert all((np.asarray(Image.open(tmp_path / entry.path)) > 12).mean() > 0.02 for entry in slices)

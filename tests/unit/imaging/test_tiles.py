@@ -14,8 +14,8 @@ import SimpleITK as sitk
 from PIL import Image
 
 from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, nine_scans, normalise, part_of
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.files.cases import read_case, write_case
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.scans import Scan, centre_points, load_scan, nearest_slices, transform_points
 from neuralmedbench.imaging.slices import cut_slices, describe, draw
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, Tile
@@ -55,26 +55,26 @@ def random_scan(rng: np.random.Generator) -> Scan:
     return Scan(series, image, brain, rigid, (0.0, 1.0))
 
 
-def random_policy(rng: np.random.Generator, layout: str) -> SlicePolicy:
+def random_policy(rng: np.random.Generator, layout: str) -> SlicesConfig:
     """Choose a crop inside the head or a frame around it, and a size of the picture (0: native)."""
-    return SlicePolicy(
+    return SlicesConfig(
         policy="uniform",
         layout=layout,
         per_sequence=int(rng.integers(1, 8)),
-        field_of_view_mm=float(rng.uniform(25, 140)),
+        field_of_view_mm=float(rng.uniform(51, 140)),
         sent_px=int(rng.choice([0, 160, 224, 333, 512])),
         side_marker=False,
     )
 
 
-def drawn(scan: Scan, voxels: np.ndarray, plane: Plane, indices: list[int], policy: SlicePolicy) -> tuple[np.ndarray, Slice]:
+def drawn(scan: Scan, voxels: np.ndarray, plane: Plane, indices: list[int], policy: SlicesConfig) -> tuple[np.ndarray, Slice]:
     """Draw slices of a scan as the stage does; the picture and its record."""
     places = nearest_slices(scan, plane, centre_points(scan, plane, indices))
     grey, rendered = draw(scan, voxels, plane, places, policy, window=scan.window)
     return grey, describe(scan, plane, places, (grey, rendered), policy)
 
 
-def random_picture(rng: np.random.Generator) -> tuple[Scan, Slice, SlicePolicy, list[int]]:
+def random_picture(rng: np.random.Generator) -> tuple[Scan, Slice, SlicesConfig, list[int]]:
     """Choose a scan and its slices, layout, crop and size; the scan and the record of the picture."""
     scan = random_scan(rng)
     plane = list(Plane)[rng.integers(3)]
@@ -169,7 +169,7 @@ def test_the_black_between_and_around_the_slices_of_a_montage_is_no_place_in_the
         np.zeros(scan.brain.shape, np.float32),
         Plane.AXIAL,
         [2, 6, 10],
-        SlicePolicy(policy="uniform", per_sequence=3, layout="montage", field_of_view_mm=60.0, sent_px=224, side_marker=False),
+        SlicesConfig(policy="uniform", per_sequence=3, layout="montage", field_of_view_mm=60.0, sent_px=224, side_marker=False),
     )
     first, second, _ = record.tiles
     assert second.left_px - first.left_px - first.side_px == 4
@@ -190,7 +190,7 @@ def phantom_case(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pa
 def test_the_known_lesion_of_a_phantom_maps_into_the_lesion_of_every_picture_that_shows_it(
     phantom_case: Path, tmp_path: Path, layout: str
 ) -> None:
-    policy = SlicePolicy(policy="uniform", per_sequence=9, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=True)
+    policy = SlicesConfig(policy="uniform", per_sequence=9, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=True)
     shown = 0
     for entry in cut_slices(read_case(phantom_case / "case.json"), phantom_case, tmp_path / "png", policy):
         grey = np.asarray(Image.open(tmp_path / entry.path))
@@ -222,7 +222,7 @@ def real_case(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(not REAL, reason="NMB_REAL_SCANS names no folder of real scans")
 @pytest.mark.parametrize("layout", ["single", "montage"])
 def test_voxels_marked_in_real_scans_are_seen_at_the_pixels_to_which_they_map(real_case: Path, layout: str) -> None:
-    policy = SlicePolicy(policy="uniform", per_sequence=5, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=False)
+    policy = SlicesConfig(policy="uniform", per_sequence=5, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=False)
     rng = np.random.default_rng(5)
     for series in read_case(real_case / "case.json").series:
         scan = load_scan(series, real_case)

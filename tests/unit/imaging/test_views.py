@@ -11,11 +11,12 @@ import SimpleITK as sitk
 from PIL import Image
 
 from cut_slices import main as cut_slices
+from fixtures.commands import settings
 from fixtures.imaging import LESION_MM, nine_scans, part_of
+from neuralmedbench.config.imaging import SlicesConfig
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.scans import load_scan
 from neuralmedbench.imaging.views import ViewService, list_views, places_of
 from neuralmedbench.imaging.windows import CT_WINDOWS
@@ -25,7 +26,7 @@ from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, SliceView,
 pytestmark = pytest.mark.slow
 
 RULES = ViewRules(planes=("axial", "coronal", "sagittal"), windows=(*MR_WINDOWS, *CT_WINDOW_NAMES), zooms=(1, 2, 4))
-POLICY = SlicePolicy(policy="uniform", per_sequence=6, field_of_view_mm=230.0)
+POLICY = SlicesConfig(policy="uniform", per_sequence=6, field_of_view_mm=230.0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     root = tmp_path_factory.mktemp("views")
     folder = root / "data/normalised/demo/sub-case01"
     part_of(nine_scans(tmp_path_factory, worker_id), folder, "T1w", "PDw", "dwi")
-    arguments = ["--case", str(folder / "case.json"), "--per-sequence", "6"]
+    arguments = ["--case", str(folder / "case.json"), *settings(slices={"per_sequence": 6})]
     assert cut_slices([*arguments, "--out-pictures", str(root / "cut/png"), "--out", str(root / "cut/case.json")]) == 0
     return root
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, brain_of, nine_scans, part_of, scan, write_shots
+from neuralmedbench.config.imaging import ImagingConfig, SlicesConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like, read_volume
 from neuralmedbench.imaging import normalise as stage
-from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import resize, square, to_grey
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.windows import CT_WINDOWS, match_units, share_window, shared_window, window_of
@@ -176,7 +176,7 @@ def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monke
     seen = []
     monkeypatch.setattr(stage, "correct_bias", lambda image, *, grid_mm: seen.append(image.GetSize()) or image)
     sequences = [*["T1w", "ceT1w", "T2w", "FLAIR", "PDw"], *["dwi", "ADC", "SWI", "T2starw", "CT", "ceCT"]]
-    settings = stage.NormaliseSettings(reference_order=("T1w",), bias_grid_mm=16.0, registration_grid_mm=3.0)
+    settings = ImagingConfig(reference_order=("T1w",), bias_grid_mm=16.0, registration_grid_mm=3.0)
     write_shots(tmp_path, [Shot("T1w", "2d")])
     (path,) = tmp_path.rglob("*.nii.gz")
     for sequence in sequences:
@@ -188,7 +188,7 @@ def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monke
 
 def test_the_mask_sets_the_window_and_never_blanks_the_display(case: tuple[Path, CaseRecord], tmp_path: Path) -> None:
     folder, record = case
-    policy = SlicePolicy(policy="uniform", per_sequence=3, field_of_view_mm=230.0)
+    policy = SlicesConfig(policy="uniform", per_sequence=3, field_of_view_mm=230.0)
     slices = cut_slices(record, folder, tmp_path / "png", policy)
     for entry in slices:
         series = next(series for series in record.series if series.sequence is entry.sequence)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ingest_case
+from fixtures.commands import settings
 from fixtures.deid import NOTE, RECORD, head_voxels, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
@@ -19,7 +20,7 @@ from neuralmedbench.records.case import CaseRecord, Sequence, State
 
 def run(tmp_path: Path, index: Path, overrides: str = "") -> CaseRecord:
     out = tmp_path / "ingested" / "case.json"
-    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--overrides", overrides, "--out", str(out)]
+    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), *settings(overrides=overrides), "--out", str(out)]
     assert ingest_case.main(arguments) == 0
     return read_case(out)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ingest_case
+from fixtures.commands import settings
 from fixtures.deid import NOTE, head_voxels, write_config, write_index, write_nifti_file
 from fixtures.raw import ingest, write_series
 from neuralmedbench.config.load import load_benchmark
@@ -443,7 +444,7 @@ def test_voxel_sizes_are_chosen_once_for_a_benchmark(tmp_path: Path, chosen: str
     config = write_config(tmp_path / "config", tmp_path / "raw", **({"voxel_sizes": chosen} if chosen else {}))
     out = tmp_path / "ingested" / "case.json"
     command = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, [path])), "--out", str(out)]
-    assert ingest_case.main([*command, *load_benchmark(config, "mine").ingest_arguments]) == 0
+    assert ingest_case.main([*command, *settings(**load_benchmark(config, "mine").reading)]) == 0
     case = read_case(out)
     if spacing is None:
         assert "3.5 x 3.5 x 7 mm by the sform (code 1), 3.5 x 3.5 x 5 mm by pixdim" in case.reason

@@ -27,7 +27,6 @@ from neuralmedbench.cli.benchmark import check_benchmark
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.cli.deid import sign_review
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
 from neuralmedbench.deid.pictures import deidentify_picture_cases
@@ -113,20 +112,21 @@ def config_and_data(root: Path) -> list[str]:
     return ["--config", str(root / "config"), "--data", str(root / "data")]
 
 
-def clean(root: Path, *options: str) -> Path:
+def clean(root: Path) -> Path:
     """Ingest and de-identify as the rules do; return the folder of the de-identified pictures."""
     first, second = (root / "data" / stage / "mine" / "pictures.json" for stage in ("ingested", "deidentified"))
     assert ingest_pictures.main(["--benchmark", "mine", *config_and_data(root), "--out", str(first)]) == 0
-    config = load_benchmark(root / "config", "mine")
-    how = [*config.text_arguments, "--burned-in", config.deidentification.burned_in, "--config", str(root / "config"), *options]
-    assert deidentify_pictures.main(["--benchmark", "mine", *how, "--pictures", str(first), "--out", str(second)]) == 0
+    assert (
+        deidentify_pictures.main(["--benchmark", "mine", "--config", str(root / "config"), "--pictures", str(first), "--out", str(second)])
+        == 0
+    )
     return second.parent
 
 
 def review(root: Path) -> str:
     """Build the sheets and the audit; return the state of the audit."""
     table = ["--table", str(root / "config" / "benchmarks" / "mine.cases.tsv")]
-    rules = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "patient", *table]
+    rules = ["--benchmark", "mine", "--config", str(root / "config"), *table]
     sheets, clean_folder = root / "data" / "reviews" / "mine" / "review.json", root / "data" / "deidentified" / "mine"
     assert build_review.main([*rules, "--data", str(root / "data"), "--out", str(sheets)]) == 0
     signed = ["--shown", str(sheets), "--signed", str(root / "data" / "reviews" / "mine.json")]
@@ -146,7 +146,7 @@ def ask(root: Path) -> list[Request]:
     outs = [part for name in ("items", "gold", "disclosures", "exemplars", "lesions") for part in (f"--out-{name}", str(tables[name]))]
     config = ["--benchmark", "mine", "--config", str(root / "config")]
     vocabulary = ["--vocabulary", str(ROOT / "config/vocabulary/neurology.yaml")]
-    pictures = ["--pictures", str(data / "deidentified" / "mine" / "pictures.json")]
+    pictures = ["--folder", str(data / "deidentified" / "mine")]
     if not (root / "config" / "prompts").exists():
         shutil.copytree(ROOT / "config/prompts", root / "config" / "prompts")
     assert build_items.main([*config, *vocabulary, *pictures, *outs]) == 0
@@ -430,8 +430,10 @@ def test_own_pictures_are_one_job_a_stage_and_follow_their_case_table(own: Path,
     run = Run.read({"benchmarks": ["mine"], "models": ["text"], "graders": ["rubric"]}, Path("config"))
     table, manifest = "config/benchmarks/mine.cases.tsv", "data/deidentified/mine/pictures.json"
     assert run.source_table("mine") == table
-    assert run.audit_files("mine") == run.review_files("mine") == run.item_files("mine") == {"table": table, "pictures": manifest}
-    assert (run.description_files("mine"), run.slice_tables("mine")) == ([], {})
+    files = {"table": table, "pictures": manifest, "cases": []}
+    assert run.audit_files("mine") == run.review_files("mine") == files
+    assert run.item_files("mine") == files | {"answers": [], "questions": [], "slices": [], "lesion_masks": []}
+    assert (run.description_files("mine"), run.slice_tables("mine")) == ([], [])
     assert len(run.cases("mine")) == 3
 
 

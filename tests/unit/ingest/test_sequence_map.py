@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import ingest_case
+from fixtures.commands import settings
 from fixtures.deid import head_voxels, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.config.load import load_benchmark
@@ -34,10 +35,9 @@ def write_map(tmp_path: Path, text: str = MAP, source: Path | None = None) -> Pa
 
 def ingested(tmp_path: Path, files: list[Path], overrides: str = "", text: str = MAP) -> CaseRecord:
     config = write_map(tmp_path, text)
-    reading = load_benchmark(config, "mine").ingest_arguments
     out = tmp_path / "ingested" / "case.json"
-    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files)), "--config", str(config), *reading]
-    assert ingest_case.main([*arguments, "--overrides", overrides, "--out", str(out)]) == 0
+    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files)), "--config", str(config)]
+    assert ingest_case.main([*arguments, *settings(overrides=overrides, **load_benchmark(config, "mine").reading), "--out", str(out)]) == 0
     return read_case(out)
 
 

@@ -133,7 +133,7 @@ def peak_mib(command: list[str], folder: Path) -> tuple[float, str]:
 def ingested(folder: Path, files: list[Path]) -> tuple[float, CaseRecord]:
     """Ingest some files as one case in a process; return its memory in MiB and the record."""
     index, out = write_index(folder, files), folder / "ingested" / "case.json"
-    command = [str(ROOT / "scripts" / "ingest_case.py"), "--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--overrides="]
+    command = [str(ROOT / "scripts" / "ingest_case.py"), "--benchmark", "mine", "--case", "c0ffee", "--files", str(index)]
     memory, _ = peak_mib([*command, "--out", str(out)], folder)
     return memory, read_case(out)
 

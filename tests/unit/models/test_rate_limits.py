@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import math
 import multiprocessing
 import os
@@ -21,11 +22,12 @@ from neuralmedbench.models import rate_limits, retry
 from neuralmedbench.models.budget import Budget
 from neuralmedbench.models.calls import AttemptGate
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.model_run import RunLimits
+from neuralmedbench.models.model_run import RunControl, RunLimits
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.provider_waits import asked_wait_s
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
+from neuralmedbench.runtime.options import read_settings
 from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
@@ -272,12 +274,12 @@ def test_a_group_that_has_no_limits_is_refused_with_the_lines_to_add():
 
 
 def test_what_bounds_a_run_goes_to_its_commands_as_one_argument(tmp_path):
-    control = RunLimits(2.5, {"openai": RateLimit(requests_per_minute=60)})
-    found = RunLimits.read(control.write())
-    assert (found.max_run_cost_usd, found.rate_limits) == (2.5, control.rate_limits)
-    assert RunLimits.read(RunLimits().write()).max_run_cost_usd is None
+    limits = {"max_run_cost_usd": 2.5, "rate_limits": {"openai": {"requests_per_minute": 60}}}
+    control = RunLimits.of(read_settings(RunControl, "--control", json.dumps(limits)))
+    assert (control.max_run_cost_usd, control.rate_limits) == (2.5, {"openai": RateLimit(requests_per_minute=60)})
+    assert RunLimits.of(read_settings(RunControl, "--control", "{}")).max_run_cost_usd is None
     with pytest.raises(ConfigError, match="--control"):
-        RunLimits.read('{"max_run_costs": 1}')
+        read_settings(RunControl, "--control", '{"max_run_costs": 1}')
 
 
 # ---- retried calls

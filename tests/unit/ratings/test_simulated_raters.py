@@ -13,6 +13,7 @@ import yaml
 
 import simulate_ratings
 from conftest import ROOT
+from fixtures.commands import settings
 from fixtures.rating import MODELS, write_rated_study
 from fixtures.tables import DEPTH
 from neuralmedbench.cli.ratings import make_rating_round
@@ -57,7 +58,7 @@ def ratings(study: Path, candidates: list[RatingCandidate], tmp_path_factory: py
         patch.chdir(study)
         sources = [f"results/grades/{DEPTH}/{model}/rubric.parquet" for model in MODELS]
         outs = [str(folder / f"{rater}.json") for rater in SIMULATED_RATERS]
-        arguments = ["--benchmarks", DEPTH, "--models", *MODELS, "--form", "config/rating.yaml", "--grades", *sources]
+        arguments = [*settings(benchmarks=[DEPTH], models=MODELS), "--form", "config/rating.yaml", "--grades", *sources]
         assert simulate_ratings.main([*arguments, "--out-key", str(folder / "key.json"), "--out", *outs]) == 0
     texts = {response_key(one.response): text_digest(one.response.text) for one in candidates}
     return import_round(folder, FORM, texts)

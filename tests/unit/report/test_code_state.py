@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import record_provenance
+from fixtures.commands import settings
 from fixtures.tables import DEPTH, write_study
 from neuralmedbench.report.provenance import git_state
 
@@ -16,9 +17,10 @@ from neuralmedbench.report.provenance import git_state
 def test_the_command_of_a_run_names_no_folder_outside_the_project(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2)
     out = tmp_path / "results" / "provenance.json"
-    words = ["--root", str(tmp_path), "--benchmarks", DEPTH, "--models", "alpha", "--vocabulary", "config/vocabulary.yaml"]
-    words += ["--bootstrap-seed", "1", "--inputs", f"data/items/{DEPTH}.parquet", "--out", str(out)]
-    assert record_provenance.main([*words, "--configfiles", "../../patients-smith/study.yaml"]) == 0
+    words = ["--root", str(tmp_path), "--vocabulary", "config/vocabulary.yaml"]
+    words += ["--inputs", f"data/items/{DEPTH}.parquet", "--out", str(out)]
+    chosen = settings(benchmarks=[DEPTH], models=["alpha"], statistics={"seed": 1}, configfiles=["../../patients-smith/study.yaml"])
+    assert record_provenance.main([*words, *chosen]) == 0
     text = out.read_text(encoding="utf-8")
     assert json.loads(text)["command"].startswith("snakemake --cores 8 ")
     assert "smith" not in text

@@ -122,7 +122,7 @@ def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[in
 
 def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=12, kind="phantom")
-    text = build(tmp_path, ("alpha",), "--profile", "public", figures=("reliability",))
+    text = build(tmp_path, ("alpha",), "public", figures=("reliability",))
     hidden = 0
     for table in MARKED:
         for row in rows_of(tmp_path, table):
@@ -137,7 +137,7 @@ def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> No
 
 def test_a_public_page_of_four_phantoms_has_no_rate_and_says_why(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=4, kind="phantom")
-    text = build(tmp_path, ("alpha",), "--profile", "public", figures=False)
+    text = build(tmp_path, ("alpha",), "public", figures=False)
     blocks = {name: block for name, block in blocks_of(text).items() if name not in NOT_ABOUT_PATIENTS}
     assert [cell for block in blocks.values() for cell in cells_of(block) if RATE.search(text_of(cell))] == []
     assert "Fewer than 5 patients, so a public report shows no rate of it." in text

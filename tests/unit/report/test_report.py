@@ -22,7 +22,7 @@ from markupsafe import escape
 
 from conftest import ROOT
 from fixtures.report import MODELS, blocks_of, build, lacking, opened, page, parts_of, unpacked
-from fixtures.tables import DEPTH, lose_answers, write_study
+from fixtures.tables import BREADTH, DEPTH, GRADERS, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
@@ -35,8 +35,8 @@ from neuralmedbench.records.words import DASHED, percent, percent_span, points, 
 from neuralmedbench.report.blocks import BLOCKS, PARTS, folded
 from neuralmedbench.report.blocks import blocks_of as reported
 from neuralmedbench.report.elements import TEMPLATES
-from neuralmedbench.report.page import MOST_LINES, templates
-from neuralmedbench.report.source import LIST_OF_CASES
+from neuralmedbench.report.page import MOST_LINES, templates, write_report
+from neuralmedbench.report.source import LIST_OF_CASES, read_source
 
 
 class Page(HTMLParser):
@@ -389,7 +389,7 @@ def test_a_model_without_an_answer_has_no_rate_on_the_page_and_no_mark_in_the_fi
 
 def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2, kind="patient")
-    public = build(tmp_path, ("alpha",), "--profile", "public", figures=False)
+    public = build(tmp_path, ("alpha",), "public", figures=False)
     assert 'id="picture-' not in public
     assert "words that do not come" not in public
     assert "does not show cases of patients" in public
@@ -400,8 +400,9 @@ def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path
 
 
 def test_a_page_that_is_too_large_fails(study: Path, text: str) -> None:
+    lists = {"benchmarks": [DEPTH, BREADTH], "models": MODELS, "graders": GRADERS, "published": []}
     with pytest.raises(ConfigError, match=r"report\.max_megabytes"):
-        page(study, MODELS, "--max-megabytes", "0.01")
+        write_report(study / "large.html", read_source(study, study / "results", lists, profile="internal"), 0.01)
 
 
 def test_a_picture_that_was_not_sent_is_not_shown(study: Path, text: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 import build_report
 import build_tables
 import record_provenance
+from fixtures.commands import settings
 from fixtures.report import MARGIN, blocks_of
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.figures.gallery import FIGURES
@@ -154,16 +155,11 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, ...] = BOTH) -> str:
     """Make tables and page; every figure is drawn in memory, and empty on the page."""
     results = root / "results"
-    run = ["--benchmarks", *benchmarks, "--models", *models, "--graders", *GRADERS]
-    files = [
-        "--vocabulary",
-        "config/vocabulary.yaml",
-        "--out-tables",
-        str(results / "tables"),
-        "--out-metrics",
-        str(results / "metrics.json"),
-    ]
-    assert build_tables.main(["--root", str(root), *run, *files, "--resamples", "100", "--margin", MARGIN]) == 0
+    run = {"benchmarks": benchmarks, "models": models}
+    chosen = settings(**run, graders=GRADERS, statistics={"resamples": 100}, comparison={"margin": MARGIN})
+    words = ["--root", str(root), "--vocabulary", "config/vocabulary.yaml"]
+    outputs = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json")]
+    assert build_tables.main([*words, *chosen, *outputs]) == 0
     (results / "figures").mkdir()
     for name, figure in FIGURES.items():
         rows = figure.keep(read_result(results / "tables", figure.table))
@@ -174,10 +170,10 @@ def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, .
         (results / "figures" / f"{name}.svg").write_text(DRAWING, encoding="utf-8")
     for benchmark in benchmarks:
         write_records(results / "cases" / f"{benchmark}.parquet", CaseBundle, [], key=lambda row: row.item_id)
-    provenance = ["--root", str(root), *run[: run.index("--graders")], *files[:2], "--bootstrap-seed", "1"]
+    provenance = [*words, *settings(**run, statistics={"seed": 1})]
     assert record_provenance.main([*provenance, "--inputs", "config/vocabulary.yaml", "--out", str(results / "provenance.json")]) == 0
     page = results / "report.html"
-    assert build_report.main(["--root", str(root), "--results", str(results), *run, "--out", str(page)]) == 0
+    assert build_report.main(["--root", str(root), "--results", str(results), *settings(**run, graders=GRADERS), "--out", str(page)]) == 0
     return page.read_text(encoding="utf-8")
 
 

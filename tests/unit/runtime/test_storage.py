@@ -11,9 +11,10 @@ import pytest
 import deidentify_case
 import ingest_case
 import normalise_case
+from fixtures.commands import settings
 from fixtures.deid import flat_deface, write_config, write_dicom_series, write_index
 from fixtures.disk import fill, read_only, small_disk
-from fixtures.imaging import SEQUENCE_ORDER, Shot, write_shots
+from fixtures.imaging import Shot, write_shots
 from fixtures.items import slice_row
 from fixtures.models import model_config, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, StorageError
@@ -181,23 +182,12 @@ def test_a_full_disk_never_quarantines_a_case_that_is_deidentified(leave_kib, he
     """dcm2niix makes no image on a full disk, and none of damaged files; pydicom hides the reason."""
     # equal images would be excluded as copies
     files = [path for number in (1, 2) for path in write_dicom_series(here / "raw", number=number, spacing=7.0 - 0.5 * number)]
-    config, index = write_config(here / "config", here), write_index(here, files)
+    config = write_config(here / "config", here, deidentification={"options": [113101, 113102, 113105, 113107]})
+    index = write_index(here, files)
     with small_disk(here / "disk", 4096) as disk:
         fill(disk, leave_kib=leave_kib)
         first, second = disk / "ingested" / "case.json", disk / "deidentified" / "case.json"
-        common = [
-            "--benchmark",
-            "mine",
-            "--config",
-            str(config),
-            "--profile",
-            "pseudonymised",
-            "--options",
-            "113105",
-            "113107",
-            "--case",
-            str(first),
-        ]
+        common = ["--benchmark", "mine", "--config", str(config), "--case", str(first)]
         codes = [
             run_command(ingest_case.main, ["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)]),
             run_command(deidentify_case.main, [*common, "--out", str(second)]) if first.exists() else None,
@@ -233,7 +223,7 @@ def test_a_full_disk_never_quarantines_a_case_that_is_normalised(sizes_kib, here
     for name in ("_bias_corrected", "fit_template", "find_brain"):  # nothing of them is written
         monkeypatch.setattr(normalise, name, once(getattr(normalise, name)))
     case = write_shots(here / "deidentified", [Shot("T1w")])
-    arguments = ["--case", str(case), "--reference-order", *SEQUENCE_ORDER, "--bias-grid-mm", "16", "--out", "disk/n/case.json"]
+    arguments = ["--case", str(case), *settings(imaging={"bias_grid_mm": 16}), "--out", "disk/n/case.json"]
     with small_disk(here / "disk", 4096) as disk:
         for leave_kib in sizes_kib:
             ballast = fill(disk, leave_kib=leave_kib)

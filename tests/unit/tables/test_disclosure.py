@@ -163,7 +163,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A made-up run of 22 patients who are not public, with its public page."""
     root = tmp_path_factory.mktemp("public")
     write_study(root, models=("alpha",), patients=22, kind="patient")
-    build(root, ("alpha",), "--profile", "public")
+    build(root, ("alpha",), "public")
     return root
 
 
@@ -218,7 +218,7 @@ def uneven(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for record, folder in ((Score, "scores"), (Response, "responses")):
                 path = root / f"results/{folder}/{benchmark}/{model}.parquet"
                 write_records(path, record, [joined(row) for row in read_records(path, record)], key=response_key)
-    build(root, ("alpha", "beta"), "--profile", "public")
+    build(root, ("alpha", "beta"), "public")
     return root
 
 
@@ -255,7 +255,7 @@ def test_the_page_says_how_much_is_hidden_and_why(public: Path) -> None:
 
 def test_a_run_of_few_patients_shows_no_number_at_all(tmp_path: Path) -> None:
     write_study(tmp_path, models=("beta", "alpha"), patients=7, kind="patient")
-    page = build(tmp_path, ("beta", "alpha"), "--profile", "public", figures=False)
+    page = build(tmp_path, ("beta", "alpha"), "public", figures=False)
     results = tmp_path / "results"
     board = rows_of(results / "tables", "leaderboard")
     assert {row["n_patients"] for row in board} == {"<10"}

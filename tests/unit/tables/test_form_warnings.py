@@ -15,6 +15,7 @@ import build_report
 import build_tables
 import draw_figures
 import record_provenance
+from fixtures.commands import settings
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, lose_answers, write_study
 from neuralmedbench.files.json_files import write_json_record
@@ -169,18 +170,28 @@ def test_of_a_model_without_an_answer_every_number_is_empty(tmp_path: Path) -> N
 def test_an_empty_run_has_no_green_badge_and_the_advice_to_bring_data(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2)
     results = tmp_path / "results"
-    run = ["--benchmarks", "--models", "alpha"]
+    run = settings(models=["alpha"], statistics={"resamples": 100})
     vocabulary = ["--vocabulary", "config/vocabulary.yaml"]
-    tables = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json"), "--resamples", "100"]
-    assert build_tables.main(["--root", str(tmp_path), *run, "--graders", *vocabulary, *tables]) == 0
+    tables = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json")]
+    assert build_tables.main(["--root", str(tmp_path), *run, *vocabulary, *tables]) == 0
     assert {state for state, _ in badges(tmp_path).values()} == {"none"}
     assert draw_figures.main(["--tables", str(results / "tables"), "--out", str(results / "figures")]) == 0
-    provenance = ["--root", str(tmp_path), *run, *vocabulary, "--bootstrap-seed", "1", "--out", str(results / "provenance.json")]
+    provenance = [
+        "--root",
+        str(tmp_path),
+        *settings(models=["alpha"], statistics={"seed": 1}),
+        *vocabulary,
+        "--out",
+        str(results / "provenance.json"),
+    ]
     assert record_provenance.main([*provenance, "--inputs"]) == 0
     path = results / "provenance.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"commit": "0" * 40, "dirty": False}), encoding="utf-8")
     assert (
-        build_report.main(["--root", str(tmp_path), "--results", str(results), *run, "--graders", "--out", str(tmp_path / "r.html")]) == 0
+        build_report.main(
+            ["--root", str(tmp_path), "--results", str(results), *settings(models=["alpha"]), "--out", str(tmp_path / "r.html")]
+        )
+        == 0
     )
     blocks = blocks_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert 'class="badge ok"' not in blocks["glance"]
@@ -198,7 +209,7 @@ def test_a_run_without_models_is_told_to_name_some(tmp_path: Path) -> None:
 def test_the_warning_stands_where_a_public_run_hides_the_numbers(tmp_path: Path) -> None:
     write_study(tmp_path, models=MODELS, patients=6, kind="patient", arms=("full",))
     changed(tmp_path, lambda row: row.repeat < 2, **UNREAD)
-    build(tmp_path, MODELS, "--profile", "public", figures=False)
+    build(tmp_path, MODELS, "public", figures=False)
     row = board(tmp_path)
     assert "warning: more than 10 % of the answers are unread" in row["note"]
     assert not row["unread_fraction"].startswith("0.")

@@ -6,6 +6,7 @@ import csv
 import html
 import re
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ import build_tables
 import compare_published
 from conftest import ROOT
 from fixtures import tables as tables_fixtures
+from fixtures.commands import settings
 from fixtures.report import MARGIN
 from neuralmedbench.config.load import load_published
 from neuralmedbench.files.result_tables import read_result
@@ -70,25 +72,17 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
         (root / "config" / "models" / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     scores = {model: _three_levels(root, model) for model in MODELS}
     _label_errors(root, scores)
-    run = ["--root", str(root), "--benchmarks", DEPTH, BREADTH, "--models", *MODELS, "--graders", "rubric", "llm"]
+    run = {"benchmarks": [DEPTH, BREADTH], "models": MODELS, "graders": ["rubric", "llm"]}
+    chosen = settings(**run, statistics={"resamples": 100}, comparison={"margin": MARGIN})
     folder = root / "results" / "tables"
-    tables = [
-        "--vocabulary",
-        "config/vocabulary.yaml",
-        "--resamples",
-        "100",
-        "--margin",
-        MARGIN,
-        "--out-tables",
-        str(folder),
-        "--out-metrics",
-        str(root / "m.json"),
-    ]
-    assert build_tables.main([*run, *tables]) == 0
+    outputs = ["--out-tables", str(folder), "--out-metrics", str(root / "m.json")]
+    tables = ["--root", str(root), "--vocabulary", "config/vocabulary.yaml", *chosen, *outputs]
+    assert build_tables.main(tables) == 0
     models = [str(root / "config" / "models" / f"{name}.yaml") for name in MODELS]
     for paper in PAPERS.values():
-        published = ["--published", str(ROOT / "config" / "published" / f"{paper}.yaml"), "--models", *models]
-        assert compare_published.main([*published, "--tables", str(folder), "--out", str(folder / "paper" / f"{paper}.csv")]) == 0
+        published = ["--published", str(ROOT / "config" / "published" / f"{paper}.yaml"), "--models", *models, "--graders"]
+        with chdir(root):
+            assert compare_published.main([*published, "--out", f"results/tables/paper/{paper}.csv"]) == 0
     return Filled(folder, {name: read_table(folder / "paper" / f"{paper}.csv") for name, paper in PAPERS.items()})
 
 

@@ -241,7 +241,7 @@ def test_a_public_run_hides_pass_at_5_of_few_patients_in_every_table(tmp_path: P
         file = path / f"{DEPTH if record is Item else 'alpha'}.parquet"
         rows = [row if row.case_id in few else replace(row, family=PLACE) for row in read_records(file, record)]
         write_records(file, record, rows, key=lambda row: (row.item_id, getattr(row, "arm", ""), getattr(row, "repeat", 0)))
-    page = build(tmp_path, ("alpha",), "--profile", "public", figures=False)
+    page = build(tmp_path, ("alpha",), "public", figures=False)
     tables = tmp_path / "results" / "tables"
     (board,) = [row for row in read_table(tables / "leaderboard.csv") if (row["benchmark"], row["model"]) == (DEPTH, "alpha")]
     assert board["pass1"]

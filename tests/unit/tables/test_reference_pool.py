@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import run_inference
+from fixtures.commands import settings
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.cli.model import import_responses
@@ -154,7 +155,7 @@ def ask(root: Path, benchmark: str) -> set[str]:
         "--ledger",
         str(ledger),
     ]
-    assert run_inference.main([*arguments, "--max-failed-fraction", "0", "--out", str(root / f"{benchmark}-responses.parquet")]) == 0
+    assert run_inference.main([*arguments, *settings(max_failed_fraction=0), "--out", str(root / f"{benchmark}-responses.parquet")]) == 0
     return {json.loads(line)["key"] for line in ledger.read_text(encoding="utf-8").splitlines()}
 
 

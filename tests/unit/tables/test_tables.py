@@ -12,6 +12,7 @@ import pytest
 
 import build_tables
 import bundle_cases
+from fixtures.commands import settings
 from fixtures.report import MARGIN
 from fixtures.tables import ARM_SHIFT, BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
@@ -113,29 +114,10 @@ def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:
 
 def build(root: Path, models: tuple[str, ...] = MODELS) -> dict[str, list[dict[str, str]]]:
     results = root / "results"
-    arguments = [
-        "--root",
-        str(root),
-        "--benchmarks",
-        DEPTH,
-        BREADTH,
-        "--models",
-        *models,
-        "--graders",
-        *GRADERS,
-        "--resamples",
-        "300",
-        "--margin",
-        MARGIN,
-    ]
-    arguments += [
-        "--vocabulary",
-        "config/vocabulary.yaml",
-        "--out-tables",
-        str(results / "tables"),
-        "--out-metrics",
-        str(results / "metrics.json"),
-    ]
+    run = {"benchmarks": [DEPTH, BREADTH], "models": models, "graders": GRADERS}
+    chosen = settings(**run, statistics={"resamples": 300}, comparison={"margin": MARGIN})
+    outputs = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json")]
+    arguments = ["--root", str(root), *chosen, "--vocabulary", "config/vocabulary.yaml", *outputs]
     assert build_tables.main(arguments) == 0
     return read_results(results / "tables", [*(name for name in COLUMNS if name not in SHAPES), *TOPICS])
 
