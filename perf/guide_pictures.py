@@ -107,9 +107,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif args.unread:
             page.open(run / "results" / "study" / "report.html")
             take(page, args.out / "unread.png", "#leaderboard")
-            open_case(page)
-            page.run("document.querySelectorAll('details.case[open] details.answer').forEach((answer) => { answer.open = true; })")
-            take(page, args.out / "unread-answer.png", "details.case[open] .answers")
         else:
             show_demo(page, run, args.out)
             if args.round:

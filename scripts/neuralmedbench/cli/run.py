@@ -355,7 +355,7 @@ def trace_number(args: Namespace) -> int:
 @RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
 def write_docs(args: Namespace) -> int:
     """Write the files that are generated from the configuration."""
-    from neuralmedbench.cli.generated_docs import card_pages, generated_files
+    from neuralmedbench.cli.generated_docs import generated_files
     from neuralmedbench.config.load import read_yaml
     from neuralmedbench.config.workflow import Run
     from neuralmedbench.errors import ConfigError
@@ -364,7 +364,7 @@ def write_docs(args: Namespace) -> int:
 
     folder = Path("config")
     run = Run.read(read_yaml(folder / "config.yaml"), folder)
-    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run, *recorded_runs(run))}.items():
+    for name, text in {**generated_files(), "dvc.yaml": dvc_yaml(run, *recorded_runs(run))}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not match the configuration; run `make docs`"

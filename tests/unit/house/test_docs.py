@@ -30,7 +30,7 @@ PAGES = {
 TASKS = ("quickstart", "own-scans", "add-a-model", "rate")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 OTHERS = sorted(
-    [ROOT / "Makefile", ROOT / "Snakefile", ROOT / "CHANGELOG.md", ROOT / "pyproject.toml"]
+    [ROOT / "Makefile", ROOT / "Snakefile", ROOT / "pyproject.toml"]
     + [path for folder in ("scripts", "rules", "config", "perf", "profiles", ".ci") for path in (ROOT / folder).rglob("*")]
 )
 TEXTS = {
@@ -144,9 +144,8 @@ def test_every_verb_that_is_named_anywhere_is_there_with_its_options(name: str) 
 
 
 def test_every_script_and_target_that_is_named_anywhere_is_there() -> None:
-    texts = {name: text for name, text in TEXTS.items() if name != "CHANGELOG.md"}
-    scripts = {(name, path) for name, text in texts.items() for path in re.findall(r"\bscripts/\w+\.py\b", text)}
-    targets = {(name, target) for name, text in texts.items() for target in re.findall(r"(?:`|<code>)make ([a-z-]+)", text)}
+    scripts = {(name, path) for name, text in TEXTS.items() for path in re.findall(r"\bscripts/\w+\.py\b", text)}
+    targets = {(name, target) for name, text in TEXTS.items() for target in re.findall(r"(?:`|<code>)make ([a-z-]+)", text)}
     assert len(scripts) > 20
     assert len(targets) > 20
     assert sorted((name, path) for name, path in scripts if not (ROOT / path).is_file()) == []
@@ -226,9 +225,6 @@ QUOTED = {
         "Ctrl-C ends the run and keeps what has come",
         "calls nothing the diagnosis: no section, label, sentence, list or JSON does",
         "has no LESION, in lines or in JSON",
-        " items with a reference, ",
-        "calls are in the ledger",
-        "table of responses: ",
         "not read: the answer ",
         "; it counts as wrong",
         "no diagnosis read",
@@ -277,3 +273,9 @@ def test_the_page_on_the_report_follows_its_blocks() -> None:
     for (start, name), (end, _) in pairwise([*starts, (len(text), "")]):
         if name in {block.name for block in BLOCKS}:
             assert re.findall(r"^- \*\*(.+?)\.\*\* ", text[start:end], re.MULTILINE) == ["Question", "Read", "Not so fast"], name
+
+
+@pytest.mark.parametrize(("folder", "page"), [("arms", "docs/arms.md"), ("layouts", "docs/layouts.md")])
+def test_the_page_of_a_folder_names_its_files(folder: str, page: str) -> None:
+    names = [path.stem for path in (ROOT / "config" / folder).glob("*.yaml")]
+    assert [name for name in names if not re.search(rf"`{re.escape(name)}[-`]", PAGES[page])] == []

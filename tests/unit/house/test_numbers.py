@@ -90,14 +90,6 @@ def is_in(number: str, path: str) -> bool:
     return any(round(value * times, places) == float(digits) for value in stands_in(path) for times in (1, 100, 1e-3, 1e-6))
 
 
-def lines(lock: str) -> int:
-    return len(text(lock).splitlines())
-
-
-def test_numbers_of_packages_are_those_of_the_locks() -> None:
-    assert re.findall(r"(\d+) packages", text("README.md")) == [str(lines("requirements.lock") + 1), str(lines("requirements-dev.lock"))]
-
-
 def test_the_number_of_outs_is_that_of_the_stages() -> None:
     stages = yaml.safe_load(text("dvc.yaml"))["stages"].values()
     outs = 0

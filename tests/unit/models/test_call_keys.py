@@ -35,7 +35,7 @@ def keys():
 
 
 def test_the_keys_of_the_ledger_are_frozen(root):
-    """Changing the recipe means paying for every answer again: raise KEY_VERSION, say so in the changelog, rewrite the file."""
+    """Changing the recipe means paying for every answer again: raise KEY_VERSION, say so in the commit, rewrite the file."""
     golden = json.loads((root / "tests/golden/call_keys.json").read_text())
     assert golden == {"key_version": KEY_VERSION, "keys": keys()}
     assert len(golden["keys"]) >= 20

@@ -53,11 +53,9 @@ def test_what_says_nothing_or_repeats_the_request_has_no_cause(body):
     assert causes.cause_of(400, body) == ""
 
 
-def test_every_cause_has_a_next_step_and_stands_in_the_docs():
-    page = (ROOT / "docs/local-server.md").read_text(encoding="utf-8")
+def test_every_cause_has_a_next_step():
     for cause in causes.CAUSES:
         assert causes.next_step(f"BadRequestError (400): {cause.words}") == cause.step
-        assert cause.words in page
     for name in causes.PARAMETERS:
         assert causes.next_step(f"BadRequestError (400): {causes.REFUSED.format(name)}")
     assert "`max_tokens_parameter: max_completion_tokens`" in causes.next_step(f"X (400): {causes.RENAMED}")
