@@ -177,13 +177,16 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             answer_in_text={entry.question.question_id: entry.answer_at for entry in accepted if entry.answer_at},
             marks=marks,
             flat=tuple(row.question_id for row in questions if store.flat & {image.file for image in row.images}),
+            function=sha256_of(data_set.function) if data_set.function else "",
         )
         write_lines(places.tables / QUESTIONS, Question, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
         write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in accepted for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
         write_json_record(
-            places.tables / IMPORT_RECORD, record, without=frozenset(name for name in ("marks", "flat") if not getattr(record, name))
+            places.tables / IMPORT_RECORD,
+            record,
+            without=frozenset(name for name in ("marks", "flat", "function") if not getattr(record, name)),
         )
     return record
 
@@ -417,15 +420,13 @@ def _marks(record: ImportRecord) -> str:
 
 
 def _answer_in_text(record: ImportRecord) -> str:
-    """Say how many questions have the words of their answer in an object that is shown, and below which keys most."""
-    # uneven records have many paths: the first two keys say where to look
-    paths = Counter(path for found in record.answer_in_text.values() for path in {".".join(one.split(".")[:2]) for one in found})
-    named = listing([f"{path} ({count})" for path, count in sorted(paths.items(), key=lambda one: (-one[1], one[0]))], SHOWN_REASONS)
+    """Say how many questions have a line of their text that is the answer, and below which headings."""
+    headings = Counter(heading for entry in record.answer_in_text.values() for heading in set(entry))
+    named = listing([f"{heading} ({count})" for heading, count in sorted(headings.items())], SHOWN_REASONS)
     first = next(iter(record.answer_in_text))
     return (
-        f"  the words of the answer stand in the text of {len(record.answer_in_text)} of {record.imported} questions, below {named}; first: {first}."
-        " A history may name it honestly: read them (answer_in_text in import.json; data/leaks/"
-        f"{record.benchmark}.html after the first run), and add keys that repeat the answer to `leave_out`"
+        f"  a line of the text is the answer in {len(record.answer_in_text)} of {record.imported} questions: {named}; first: {first}."
+        f" A history may name it honestly: read them (answer_in_text in import.json; data/leaks/{record.benchmark}.html after the first run)"
     )
 
 

@@ -173,11 +173,13 @@ class ImportRecord:
     long_questions : int
         Number of questions with more words than a question needs: they describe the case, where text budgets and arms have no effect.
     answer_in_text : dict of str to tuple of str
-        Questions with the words of their answer in an object that is shown as text, by id: the paths.
+        Questions with a line of their text that is the answer, by id: the headings of these lines.
     marks : dict of str to tuple of str
         Questions whose texts held marks of models (`records.model_marks`), by id; the file has it only if there are any.
     flat : tuple of str
         Questions with a picture of one grey or colour, which no run asks; the file has it only if there are any.
+    function : str
+        SHA-256 of the Python file that made the questions; the file has it only if there is one.
     """
 
     benchmark: str
@@ -196,3 +198,4 @@ class ImportRecord:
     answer_in_text: dict[str, tuple[str, ...]] = field(default_factory=dict)
     marks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     flat: tuple[str, ...] = ()
+    function: str = ""

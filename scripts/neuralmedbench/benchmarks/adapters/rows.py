@@ -48,7 +48,7 @@ class QuestionEntry:
     where : str
         Its table and row, by which a refusal names it; empty: its number among all rows.
     answer_at : tuple of str
-        Paths of the record, shown as text, where the words of the answer stand.
+        Headings of the lines of its text that hold the answer and nothing else.
     """
 
     question: Question
@@ -88,6 +88,8 @@ class DataSet:
         First sentence of the system prompt; empty: that of a neurologist.
     asks : bool
         True if the model may ask for facts (strategy `ask`).
+    function : Path or None
+        Python file that makes its questions; the import records its digest.
     """
 
     name: str
@@ -102,6 +104,7 @@ class DataSet:
     samples: int = 1
     persona: str = ""
     asks: bool = False
+    function: Path | None = None
 
 
 def entries_of(
