@@ -49,6 +49,13 @@ REMOVED = {
     "language_column": f"the language of a row: {FUNCTION}, with `language`",
 }
 """Former keys, with what to write instead."""
+FORMER_OBJECTS = {
+    "options": "`options: column`, `options: [A, B]`, `fixed_options: [...]` or `distractors: [...]`, and `keep_repeated: true`",
+    "answer": "`answer: column`, and `first_number: 0` or `first_number: 1` for numbers, and `aliases: column`",
+    "rubric": "`rubric: column`",
+    "patient": f"`patient: column`; a part of a cell: {FUNCTION}",
+}
+"""Keys that were objects, with what to write instead."""
 
 
 class CurationConfig(Section):
@@ -213,21 +220,11 @@ class MappingConfig(Section):
     @classmethod
     def _former_keys(cls, value: Any) -> Any:
         """Refuse a former key, or a former form of one, with what to write instead."""
-        former = dict(REMOVED)
-        forms = value if isinstance(value, dict) else {}
-        if isinstance(forms.get("options"), dict):
-            former["options"] = (
-                "write `options: column`, `options: [A, B]`, `fixed_options: [...]` or `distractors: [...]`, and `keep_repeated: true`"
-            )
-        if isinstance(forms.get("answer"), dict):
-            former["answer"] = "write `answer: column`, and `first_number: 0` or `first_number: 1` for numbers, and `aliases: column`"
-        if isinstance(forms.get("rubric"), dict):
-            former["rubric"] = "write `rubric: column`"
-        if isinstance(forms.get("patient"), dict):
-            former["patient"] = f"write `patient: column`; a part of a cell: {FUNCTION}"
-        if any(isinstance(column, dict) for column in forms.get("text") or ()):
+        entries = value if isinstance(value, dict) else {}
+        former = {key: text for key, text in FORMER_OBJECTS.items() if isinstance(entries.get(key), dict)}
+        if any(isinstance(column, dict) for column in entries.get("text") or ()):
             former["text"] = f"objects as text: {FUNCTION}; `object_text(value)` writes one"
-        return _without_former(value, former)
+        return _without_former(value, REMOVED | former)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -307,8 +304,9 @@ class MappingConfig(Section):
 
 
 def _without_former(value: Any, former: dict[str, str]) -> Any:
-    for key in former.keys() & value.keys() if isinstance(value, dict) else ():
-        message = f"the key {key!r} has gone; {former[key]}"
+    written = [key for key in former if key in value] if isinstance(value, dict) else []
+    if written:
+        message = "; ".join(f"`{key}` is no longer read like this; {former[key]}" for key in written)
         raise ValueError(message)
     return value
 

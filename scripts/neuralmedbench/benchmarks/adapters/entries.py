@@ -165,20 +165,18 @@ def _problem_of_rounds(asked: set_question.Question, mapping: MappingConfig) -> 
     """Return why a question cannot be asked in its rounds, or without any; empty if it can."""
     names = [value.name for value in asked.values] + [value.name for one in asked.rounds for value in one.values]
     retried = [one.retry for one in asked.rounds]
-    if asked.rounds and mapping.runner not in {"dialogue", "structured"}:
-        return "rounds are for the runners dialogue and structured"
-    if mapping.runner == "dialogue" and not asked.rounds:
-        return "the dialogue has no facts and no rounds"
-    if (mapping.runner == "structured") != bool(names):
-        return "values are asked for by the runner structured, and by no other"
-    if len(set(names)) < len(names):
-        return "two values have one name"
-    if {"confidence", "reasoning"} & set(names):
-        return "every answer has the keys confidence and reasoning; give the value another name"
-    if retried != sorted(retried):
-        return "rounds of the retry stand before others"
-    empty = next((one for one in asked.rounds if not one.question), None)
-    return "" if empty is None else f"the question of a round is empty{f' (stage {empty.stage})' if empty.stage else ''}"
+    structured = mapping.runner == "structured"
+    empty = [one.stage or "beside the ladder" for one in asked.rounds if not one.question]
+    problems = {
+        "rounds are for the runners dialogue and structured": asked.rounds and not structured and mapping.runner != "dialogue",
+        "the dialogue has no facts and no rounds": mapping.runner == "dialogue" and not asked.rounds,
+        "values are asked for by the runner structured, and by no other": structured != bool(names),
+        "two values have one name": len(set(names)) < len(names),
+        "every answer has the keys confidence and reasoning; name the value otherwise": {"confidence", "reasoning"} & set(names),
+        "rounds of the retry stand before others": retried != sorted(retried),
+        f"the question of a round is empty (stage {', '.join(empty)})": empty,
+    }
+    return next((text for text, holds in problems.items() if holds), "")
 
 
 def _reference(value: Value, *, decides: bool) -> ReferenceValue | None:

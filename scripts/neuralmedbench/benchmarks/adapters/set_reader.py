@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -14,12 +14,14 @@ from neuralmedbench.benchmarks.adapters.columns import missing_text, question_by
 from neuralmedbench.benchmarks.adapters.entries import entry_of
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path
 from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry, plain_id, refusal_of
+from neuralmedbench.benchmarks.answer_leaks import answer_terms
 from neuralmedbench.benchmarks.question import Question
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.inside import file_inside
 from neuralmedbench.records.questions import Refusal
+from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import LONGEST_NAME, counted, listing, quote
 
 COPY_SHARE, COPY_RECORDS = 0.5, 3
@@ -141,7 +143,7 @@ class _SetReader:
             return [row.by_columns()]
         try:
             made = self._function(row)
-            questions = [] if made is None else [made] if isinstance(made, Asked) else list(made)
+            questions = [] if made is None else list(made) if isinstance(made, Iterable) else [made]
         except DataError:
             raise
         except Exception as error:
@@ -211,19 +213,17 @@ def _read(name: str, sets: Mapping[str, MappedSet], source: SourceFolder) -> Ite
 
 def lines_with_answer(entry: QuestionEntry) -> list[str]:
     """Return the headings of the lines of a text that hold the answer and nothing else; `line <n>` for a line without a heading."""
-    if entry.gold is None or entry.gold.values:
-        return []
-    names = {_plain(name) for name in (entry.gold.answer, *entry.gold.aliases)}
+    names = {term.words for term in answer_terms(entry.gold)} if entry.gold and not entry.gold.values else set()
     headings = []
-    for number, line in enumerate(entry.question.text.splitlines(), start=1):
+    for number, line in enumerate(entry.question.text.splitlines() if names else (), start=1):
         heading, _, value = line.strip().removeprefix("- ").partition(": ")
-        if names & {_plain(line), _plain(value)} - {""}:
+        if names & {_words(line), _words(value)}:
             headings.append(heading if value else f"line {number}")
     return headings
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).strip("-. ").casefold()
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(normal_form(text).split())
 
 
 def _load(path: Path) -> Callable[[Row], Asked | Sequence[Asked] | None]:
