@@ -75,22 +75,19 @@ def _arms() -> str:
     return "\n".join([*lines, ""])
 
 
-LAYOUTS_HEADING = "## Layouts and their sources"
+LAYOUTS_HEADING = "## Layouts"
 
 
 def _layouts() -> str:
     # what precedes the layouts is written by hand
     lines = [Path("docs/layouts.md").read_text(encoding="utf-8").partition(LAYOUTS_HEADING)[0] + LAYOUTS_HEADING, ""]
+    lines += ["| layout | models | values |", "| --- | --- | --- |"]
     for path in sorted(Path("config/layouts").glob("*.yaml")):
         config = check(LayoutConfig, read_yaml(path), path.as_posix())
-        lines += [f"### `{path.stem}`: {config.title}", "", "| key | value | source |", "| --- | --- | --- |"]
-        for key, part in ((key, part) for key, part in config if isinstance(part, BaseModel)):
-            values = part.model_dump(mode="json", exclude={"source"})
-            words = {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in values.items()}
-            shown = "; ".join(f"{name} {word}" if len(words) > 1 else word for name, word in words.items())
-            lines.append(f"| `{key}` | {shown} | {part.model_dump()['source'].strip()} |")
-        lines.append("")
-    return "\n".join(lines)
+        values = config.model_dump(mode="json", exclude={"title"}, exclude_unset=True)
+        words = {key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in values.items()}
+        lines.append(f"| `{path.stem}` | {config.title} | {'; '.join(f'`{key}` {word}' for key, word in words.items())} |")
+    return "\n".join([*lines, ""])
 
 
 RESULT_FILES = {
