@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from neuralmedbench.benchmarks.adapters.rows import QuestionEntry
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.records.questions import Refusal
 
 SETS = {
@@ -18,7 +18,7 @@ SETS = {
 }
 
 
-def question(row: Row) -> Iterator[QuestionEntry | Refusal]:
+def question(row: SetRow) -> Iterator[QuestionEntry | Refusal]:
     """Yield the numbered rows of another set, as its own mapping reads them; a row that is absent is refused."""
     published = row["Benchmark Name"]
     for split, listed in row["Dataset"].items():
@@ -29,7 +29,7 @@ def question(row: Row) -> Iterator[QuestionEntry | Refusal]:
             yield from (Refusal(where=f"{published}/{split}, row {number}", reason=reason) for number in listed["Indices"])
 
 
-def _numbered(row: Row, name: str, split: str, numbers: list[int]) -> Iterator[QuestionEntry | Refusal]:
+def _numbered(row: SetRow, name: str, split: str, numbers: list[int]) -> Iterator[QuestionEntry | Refusal]:
     letters = [f"[{sign.lower()}{sign.upper()}]" if sign.isalpha() else sign for sign in split]
     pattern = f"{name}/*{''.join(letters)}*"
     absent = set(numbers)

@@ -1,13 +1,13 @@
 """AgentClinic: the whole case without its diagnosis."""
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.case_text import object_text
 from neuralmedbench.benchmarks.question import Question
 
 HIDDEN = {"Correct_Diagnosis"}
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Write the examination as text."""
     case = row["OSCE_Examination"]
     shown = {key: value for key, value in case.items() if key not in HIDDEN}

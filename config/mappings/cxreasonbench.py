@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
-from neuralmedbench.benchmarks.question import Picture, Question, Round, Value
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
+from neuralmedbench.benchmarks.question import Picture, Question, QuestionRound, Value
 
 PATIENT = re.compile(r"p\d{8}")
 ONE_PART = {"inclusion", "carina_angle", "descending_aorta_tortuous"}
@@ -14,7 +14,7 @@ TWO_RANGES = {"projection"}
 """Tasks with a right and a left range."""
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Ask every stage of a case; a stage with several questions has a round for each."""
     task, name = row["_path"].split("/")[1], row["_file"]
     part = "letter" if task in ONE_PART else "letters"
@@ -41,7 +41,7 @@ def question(row: Row) -> Question:
     return Question(id=f"{task}-{name}", patient=patient[0] if patient else "", rounds=tuple(rounds), tags=(f"task:{task}",))
 
 
-def _rounds(asked: Any, name: str, rule: str, *, rung: str = "", folder: str = "", retry: bool = False) -> Iterator[Round]:
+def _rounds(asked: Any, name: str, rule: str, *, rung: str = "", folder: str = "", retry: bool = False) -> Iterator[QuestionRound]:
     """Yield the rounds of a stage; pictures that are not told apart by question are shown with the first."""
     several = isinstance(asked["question"], list)
     questions = asked["question"] if several else [asked["question"]]
@@ -50,7 +50,7 @@ def _rounds(asked: Any, name: str, rule: str, *, rung: str = "", folder: str = "
     apart = several and bool(paths) and all(isinstance(path, list) for path in paths)
     for place, (words, answer) in enumerate(zip(questions, answers, strict=True)):
         shown = paths[place] if apart else [] if place else paths
-        yield Round(
+        yield QuestionRound(
             question=words,
             values=(Value(name=f"{name}_{place + 1}" if place else name, rule=rule, reference=answer),),
             pictures=tuple(Picture(file=f"{folder}/{path.lstrip('/')}", role="part") for path in shown),

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Question
 from neuralmedbench.errors import DataError
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Read the conversation; the columns of the mapping have the rest."""
     *before, last = row["prompt"]
     if last["role"] == "assistant":

@@ -1,10 +1,10 @@
 """LongHealth: the questions about one patient share all documents."""
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Question
 
 
-def question(row: Row) -> list[Question]:
+def question(row: SetRow) -> list[Question]:
     """Ask every question of a patient."""
     documents = "\n\n---\n\n".join(row["texts"].values())
     return [

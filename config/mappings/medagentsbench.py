@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Question
 
 OLDER = "medqa_5options"
 NO_OPTION = "n/a"
 
 
-def question(row: Row) -> Question | None:
+def question(row: SetRow) -> Question | None:
     """Leave out what is no option at the end; one in the middle would move the letters of others."""
     if row["_folder"] == OLDER:
         return None

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Question, Value
 from neuralmedbench.errors import DataError
 
@@ -10,7 +10,7 @@ GESTATIONAL_AGE = "69"
 RULES = {"decimal": "number", "integer": "whole_number", "date": "date"}
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Add the value with its rule and, for a number, the authors' limits."""
     rule = "weeks_and_days" if str(row["Calculator ID"]) == GESTATIONAL_AGE else RULES.get(row["Output Type"])
     if rule is None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Question, Value
 
 FLAG = "1 if the note contains an error, 0 if it does not"
@@ -10,7 +10,7 @@ SENTENCE = "the number of the sentence with the error, -1 if there is none"
 REWRITE = 'the corrected sentence, "NA" if there is no error'
 
 
-def question(row: Row) -> Question | None:
+def question(row: SetRow) -> Question | None:
     """Ask for all three; no corrected sentence is the reference where there is no error."""
     if not row["Text"]:
         return None

@@ -1,10 +1,10 @@
 """MediConfusion: a row has one question, which is asked of each of two pictures."""
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Picture, Question
 
 
-def question(row: Row) -> list[Question]:
+def question(row: SetRow) -> list[Question]:
     """Ask the question of both pictures; they are a pair."""
     return [
         Question(

@@ -3,14 +3,14 @@
 import re
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Picture, Question
 
 SAME_PATIENT = re.compile(r"(p\d{8})/.*and.*/\1/")
 RIGHT = re.compile(r'"answer":\s*"([A-D])"')
 
 
-def question(row: Row) -> Question | None:
+def question(row: SetRow) -> Question | None:
     """Ask about two examinations of one patient; rows of two patients are left out."""
     patient = SAME_PATIENT.search(row["id"])
     if patient is None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Picture, Question, Value
 from neuralmedbench.errors import DataError
 
@@ -15,7 +15,7 @@ PATIENT = re.compile(r"([^/_]+)_[^/]*casenum_([^/_]+)")
 FILE = re.compile(r"Task\d/.+$")
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Ask for a box in the pictures of a sequence; the patient of the first picture is the cluster."""
     size = row.get("size") or SIZE
     patient = PATIENT.search(row["images"][0])

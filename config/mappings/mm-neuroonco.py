@@ -2,13 +2,13 @@
 
 import re
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Picture, Question
 
 PATIENT = re.compile(r"BraTS2021_\d{5}")
 
 
-def question(row: Row) -> list[Question]:
+def question(row: SetRow) -> list[Question]:
     """Ask every question about a picture."""
     patient = PATIENT.search(row["image_path"])
     return [

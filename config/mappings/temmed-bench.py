@@ -2,7 +2,7 @@
 
 import re
 
-from neuralmedbench.benchmarks.adapters.set_reader import Row
+from neuralmedbench.benchmarks.adapters.set_reader import SetRow
 from neuralmedbench.benchmarks.question import Picture, Question
 from neuralmedbench.errors import DataError
 
@@ -10,7 +10,7 @@ PATIENT = re.compile(r"patient\d+")
 VISITS = "TestSet_VQA_ReportGeneration.json"
 
 
-def question(row: Row) -> Question:
+def question(row: SetRow) -> Question:
     """Ask one question about a pair of visits."""
     pair, number = int(row["img_id"]), int(row["question_id"])
     visits = row.json(VISITS)

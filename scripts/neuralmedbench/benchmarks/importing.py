@@ -32,8 +32,8 @@ from neuralmedbench.records.questions import (
     LETTERS,
     PICTURE,
     QUESTIONS,
+    ImportedQuestion,
     ImportRecord,
-    Question,
     QuestionImage,
     Refusal,
 )
@@ -179,7 +179,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             flat=tuple(row.question_id for row in questions if store.flat & {image.file for image in row.images}),
             function=sha256_of(data_set.function) if data_set.function else "",
         )
-        write_lines(places.tables / QUESTIONS, Question, questions)
+        write_lines(places.tables / QUESTIONS, ImportedQuestion, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
         write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in accepted for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
@@ -250,14 +250,14 @@ def _first_of_each_reason(refused: Iterable[Refusal]) -> list[Refusal]:
     return list(first.values())
 
 
-def _check_question(question: Question, gold: Gold | None, *, repeated_options: bool = False) -> None:
+def _check_question(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool = False) -> None:
     """Reject a question that cannot be asked or scored: invalid id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold, repeated_options=repeated_options)
     if problem:
         raise DataError(problem)
 
 
-def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:
+def _problem(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool) -> str:
     if not QUESTION_ID.fullmatch(question.question_id):
         return "the id has characters other than letters, digits, '.', '-' and '_', or is longer than 120"
     if not question.question.strip() and not question.turns:
@@ -272,7 +272,7 @@ def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -
     return problem or problem_of_values(question.answer_schema, gold)
 
 
-def _problem_of_names(question: Question, gold: Gold | None) -> str:
+def _problem_of_names(question: ImportedQuestion, gold: Gold | None) -> str:
     """Return why an open question cannot be asked as a choice among its options; empty if it can, or has none."""
     if not question.options:
         return ""
@@ -283,7 +283,7 @@ def _problem_of_names(question: Question, gold: Gold | None) -> str:
     return _problem_of_choice(question, None, repeated_options=False)
 
 
-def _problem_of_choice(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:
+def _problem_of_choice(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool) -> str:
     options = [" ".join(option.split()).casefold() for option in question.options]
     if len(options) not in OPTIONS:
         return f"{len(options)} options; expected {OPTIONS[0]} to {OPTIONS[-1]}"
@@ -317,7 +317,7 @@ def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
         raise DataError(message)
 
 
-def _empty_fields(questions: Iterable[Question]) -> dict[str, int]:
+def _empty_fields(questions: Iterable[ImportedQuestion]) -> dict[str, int]:
     """Count, by field, the questions that lack what other questions of the set have."""
     rows = list(questions)
     names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")

@@ -54,7 +54,7 @@ class Value:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class QuestionRound:
     """A round of a conversation.
 
     Attributes
@@ -109,7 +109,7 @@ class Question:
         Its pictures, in order.
     values : tuple of Value
         What a structured answer has, if it is asked at once.
-    rounds : tuple of Round
+    rounds : tuple of QuestionRound
         Rounds of a dialogue, or of a structured question; `text` and `pictures` belong to the first.
     rubric : tuple
         Criteria: statements of one point, or mappings with `criterion`, `points` and `cap` (true: harmful, leaves no points).
@@ -134,7 +134,7 @@ class Question:
     aliases: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     values: tuple[Value, ...] = ()
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[QuestionRound, ...] = ()
     rubric: tuple[str | Mapping[str, Any], ...] = ()
     reasons: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ deidentification: MAY_BE_KEPT, OURS, DeidentificationConfig, ElementRule, Profil
 juries: jury_members
 layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION
 load: WITHHELD, check, group_limit, load_benchmark, load_checklists, load_grader, load_informant, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths
-mappings: FOLDER, CurationConfig, MappingConfig, load_curation, load_mappings
+mappings: FOLDER, CurationConfig, FieldMapping, ImagesMapping, MappingConfig, load_curation, load_mappings
 model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList, ServerConfig, families
 pipeline: ComparisonConfig, GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable

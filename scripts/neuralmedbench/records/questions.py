@@ -48,7 +48,7 @@ class QuestionImage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionTurn:
-    """One round: revealed text, question, and pictures (indices in `Question.images`, from 0); the others as in `items.Turn`."""
+    """One round: revealed text, question, and pictures (indices in `ImportedQuestion.images`, from 0); the others as in `items.Turn`."""
 
     reveal: str
     question: str
@@ -59,7 +59,7 @@ class QuestionTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class ImportedQuestion:
     """One question of a data set: a line of `questions.jsonl`. The reference answer is in `answers.jsonl` (lines of `Gold`).
 
     Attributes
@@ -106,7 +106,7 @@ class QuestionSet:
 
     Attributes
     ----------
-    questions : tuple of Question
+    questions : tuple of ImportedQuestion
         In the order of the set.
     gold, disclosures : tuple
         With the question's id in place of the item's.
@@ -114,7 +114,7 @@ class QuestionSet:
         Names of the pictures in the order of `images.csv`: row 7 became `img-000007`.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[ImportedQuestion, ...]
     gold: tuple[Gold, ...]
     disclosures: tuple[Disclosure, ...] = ()
     files: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from neuralmedbench.files.plain_pictures import MAX_BYTES
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, QuestionTurn
 
 ROW: dict[str, Any] = {
     "_id": "good",
@@ -74,7 +74,7 @@ ROWS_THAT_ARE_WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no other option": ({"Distractors": []}, "1 options; expected 2 to 10"),
     "too many options": ({"Distractors": [f"Option {number}" for number in range(10)]}, "11 options; expected 2 to 10"),
     "options that are no list": ({"Distractors": "Cyst"}, "the column 'Distractors' is not a list"),
-    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'Question' is not text"),
+    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'ImportedQuestion' is not text"),
     "no answer": ({"Answer": ""}, "an option is empty"),
     "a picture that is absent": ({"_id": "absent"}, "a picture is not there"),
     "a picture outside of the folder": ({"_id": "../../outside"}, "the path of a picture leaves the folder"),
@@ -157,8 +157,8 @@ def test_a_table_that_is_not_the_sets_is_told_with_what_was_found(kind: str, tmp
         imported(data_set, put(tmp_path / "set", {name: content}), tmp_path / "out")
 
 
-def question(**changes: Any) -> Question:
-    return Question(**({"question_id": "q", "runner": Runner.OPEN, "family": Family.QUESTION_ANSWERING, "question": "?"} | changes))
+def question(**changes: Any) -> ImportedQuestion:
+    return ImportedQuestion(**({"question_id": "q", "runner": Runner.OPEN, "family": Family.QUESTION_ANSWERING, "question": "?"} | changes))
 
 
 WRONG_ENTRIES: dict[str, tuple[QuestionEntry, str]] = {

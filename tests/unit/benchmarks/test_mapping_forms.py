@@ -307,7 +307,7 @@ def test_reasons_become_criteria(tmp_path: Path) -> None:
 
 TALKS = """
 def question(row):
-    return Question(rounds=tuple(Round(text=one["says"], question=one["asks"]) for one in row["turns"]), answer=row["a"])
+    return Question(rounds=tuple(QuestionRound(text=one["says"], question=one["asks"]) for one in row["turns"]), answer=row["a"])
 """
 
 

@@ -41,9 +41,9 @@ def question(row):
     return Question(
         text=row["history"],
         rounds=(
-            Round(stage="where", question=row["q1"], values=(Value(name="where", rule="box", reference=row["box"]),)),
-            Round(stage="what", question=row["q2"], values=(found, side)),
-            Round(stage="what", retry=True, question="Look again.", text=row["hint"], values=(again,)),
+            QuestionRound(stage="where", question=row["q1"], values=(Value(name="where", rule="box", reference=row["box"]),)),
+            QuestionRound(stage="what", question=row["q2"], values=(found, side)),
+            QuestionRound(stage="what", retry=True, question="Look again.", text=row["hint"], values=(again,)),
         ),
     )
 """
@@ -243,7 +243,7 @@ def test_a_table_of_ones_own_can_hold_a_ladder_of_boxes_letters_and_labels(tmp_p
     [
         ('name="where"', 'name="what"', "two values have one name"),
         ('name="where"', 'name="confidence"', "every answer has the keys confidence and reasoning"),
-        ('Round(stage="where"', 'Round(stage="where", retry=True', "rounds of the retry stand before others"),
+        ('QuestionRound(stage="where"', 'QuestionRound(stage="where", retry=True', "rounds of the retry stand before others"),
         ('question=row["q1"]', 'question=""', "the question of a round is empty (stage where)"),
         ('reference=row["finding"]', 'reference="the second one"', "what: the reference has no letter of an option"),
         ("rounds=(", "values=(side,), rounds=(", "two values have one name"),

@@ -19,7 +19,7 @@ from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.arm_changes import option_name
 from neuralmedbench.records.items import CURRENT_SCAN, OPTION, PART, PRIOR_SCAN, Criterion, Gold, ReferenceValue, Runner
-from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, QuestionTurn
+from neuralmedbench.records.questions import LETTERS, ImportedQuestion, QuestionImage, QuestionTurn
 from neuralmedbench.records.value_rules import values_schema
 
 NAMES = {PRIOR_SCAN: "Earlier image", CURRENT_SCAN: "Present image", PART: "Image"}
@@ -97,7 +97,7 @@ def entry_of(asked: set_question.Question, mapping: MappingConfig, name: str, so
     text = _with_facts(asked) if mapping.runner == "choice" and asked.facts else asked.text
     turns, fields, references = _turns(asked, mapping, words, pictures)
     pair = plain_id(asked.pair) if asked.pair else ""
-    question = Question(
+    question = ImportedQuestion(
         question_id=question_id,
         runner=Runner(mapping.runner),
         family=mapping.family,
@@ -204,7 +204,7 @@ def value_gold(question_id: str, values: Sequence[ReferenceValue], established: 
     return Gold(item_id=question_id, answer="; ".join(shown), established=established, values=tuple(values))
 
 
-def _gold(asked: set_question.Question, mapping: MappingConfig, question: Question, names: tuple[str, ...]) -> Gold | None:
+def _gold(asked: set_question.Question, mapping: MappingConfig, question: ImportedQuestion, names: tuple[str, ...]) -> Gold | None:
     """Return the gold of a question; `names` are the texts of the options, or the paths of their pictures."""
     if not question.options:
         return _open_gold(asked, mapping, question, asked.answer)
@@ -222,7 +222,7 @@ def _letter(answer: str, mapping: MappingConfig, names: tuple[str, ...]) -> str:
     return LETTERS[columns.index(answer)] if answer in columns else letter_of(answer, names)
 
 
-def _open_gold(asked: set_question.Question, mapping: MappingConfig, question: Question, answer: str) -> Gold | None:
+def _open_gold(asked: set_question.Question, mapping: MappingConfig, question: ImportedQuestion, answer: str) -> Gold | None:
     stated = _criteria(asked.rubric)
     if not answer and not stated:
         return None

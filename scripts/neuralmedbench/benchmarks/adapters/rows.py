@@ -14,7 +14,7 @@ from typing import Any
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Disclosure, Gold
-from neuralmedbench.records.questions import LETTERS, Question, Refusal
+from neuralmedbench.records.questions import LETTERS, ImportedQuestion, Refusal
 from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
@@ -35,7 +35,7 @@ class QuestionEntry:
 
     Attributes
     ----------
-    question : Question
+    question : ImportedQuestion
         The question; `file` of its pictures is a key of `pictures`.
     gold : Gold or None
         The answer, with the question's id as `item_id`; None if the set has none.
@@ -51,7 +51,7 @@ class QuestionEntry:
         Headings of the lines of its text that hold the answer and nothing else.
     """
 
-    question: Question
+    question: ImportedQuestion
     gold: Gold | None = None
     pictures: Mapping[str, Path | bytes] = field(default_factory=dict)
     disclosures: tuple[Disclosure, ...] = ()
@@ -234,7 +234,7 @@ def plain_id(text: str) -> str:
     return f"{plain or 'row'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
+def choice_gold(question: ImportedQuestion, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
     """Return the gold of a choice question by its letter; RowError, which quotes no more than a short value, if no option has it."""
     place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):

@@ -39,7 +39,7 @@ class MappedSet:
     function: Path | None
 
 
-class Row(dict[str, Any]):
+class SetRow(dict[str, Any]):
     """A row of a table: `row["column"]`, or a path into nested cells, `row["case.notes.0.text"]`.
 
     Besides its columns it has `_file`, `_folder` and `_path` of its table, `_row` (its number over all tables) and, in a JSON object of
@@ -66,7 +66,7 @@ class Row(dict[str, Any]):
         """Return True if the folder has a file of this path (`*` for any characters)."""
         return bool(self._reader.fitting(path))
 
-    def others(self, name: str, pattern: str) -> Iterator[Row]:
+    def others(self, name: str, pattern: str) -> Iterator[SetRow]:
         """Yield the rows of another set, by its own mapping, from the files that fit a pattern; none if there is no such file."""
         return _SetReader(name, self._reader.sets, self._reader.source).rows(pattern) if self.has(pattern) else iter(())
 
@@ -114,7 +114,7 @@ class _SetReader:
         self._function = _load(self._path) if self._path else None
         self.json = lru_cache(maxsize=KEPT_FILES)(self._json)
 
-    def rows(self, *patterns: str) -> Iterator[Row]:
+    def rows(self, *patterns: str) -> Iterator[SetRow]:
         """Yield the rows of the tables of the first pattern with a match; DataError if a mapping without a function names a missing column."""
         mapping, before = self.mapping, 0
         # a short row may lack the last options, but a column that no row has is misspelt
@@ -124,7 +124,7 @@ class _SetReader:
             added = {"_file": table.stem, "_folder": table.parent.name, "_path": path.as_posix()}
             number = 0
             for number, cells in enumerate(self.source.rows(table, under=mapping.under), start=1):
-                row = Row({**cells, **added, "_row": f"{before + number:05d}"}, self, table, number)
+                row = SetRow({**cells, **added, "_row": f"{before + number:05d}"}, self, table, number)
                 unseen = {column for column in unseen if at_path(row, column) is ABSENT}
                 absent = (
                     [] if self._function else [name for name in mapping.columns() if name.partition(".")[0] not in row and name not in row]
@@ -137,7 +137,7 @@ class _SetReader:
             message = f"{listing(patterns)}: no row has the column {min(unseen)!r} of `options`; correct it, or name it in `optional`"
             raise DataError(message)
 
-    def questions(self, row: Row) -> list[Asked]:
+    def questions(self, row: SetRow) -> list[Asked]:
         """Return the questions of a row, by the function or by the columns; DataError if that fails."""
         if self._function is None or self._path is None:
             return [row.by_columns()]
@@ -226,7 +226,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(normal_form(text).split())
 
 
-def _load(path: Path) -> Callable[[Row], Asked | Sequence[Asked] | None]:
+def _load(path: Path) -> Callable[[SetRow], Asked | Sequence[Asked] | None]:
     """Load the function of a set; ConfigError with line and kind of the mistake, never its words."""
     spec = importlib.util.spec_from_file_location(f"mapping_{path.stem}", path.resolve())
     try:
