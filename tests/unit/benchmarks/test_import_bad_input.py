@@ -74,7 +74,7 @@ ROWS_THAT_ARE_WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no other option": ({"Distractors": []}, "1 options; expected 2 to 10"),
     "too many options": ({"Distractors": [f"Option {number}" for number in range(10)]}, "11 options; expected 2 to 10"),
     "options that are no list": ({"Distractors": "Cyst"}, "the column 'Distractors' is not a list"),
-    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'ImportedQuestion' is not text"),
+    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'Question' is not text"),
     "no answer": ({"Answer": ""}, "an option is empty"),
     "a picture that is absent": ({"_id": "absent"}, "a picture is not there"),
     "a picture outside of the folder": ({"_id": "../../outside"}, "the path of a picture leaves the folder"),
