@@ -25,35 +25,22 @@ FieldName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 FUNCTION = "write `question(row)` in a Python file of the same name beside the mapping (docs/benchmarks.md, Odd data)"
 """What replaces the keys that described odd data."""
-REMOVED = {
-    "each": f"several questions of a row: {FUNCTION}",
-    "variants": f"several questions of a row: {FUNCTION}",
-    "parts": f"a part of a cell: {FUNCTION}",
-    "beside": f"other files: {FUNCTION}; `row.json(path)` reads one",
-    "index": f"rows of other sets: {FUNCTION}; `row.others(name, pattern)` reads them",
-    "rounds": f"rounds: {FUNCTION}, with `rounds`",
-    "rounds_in": f"rounds: {FUNCTION}, with `rounds`",
-    "conversation": f"a conversation: {FUNCTION}",
-    "only_rows": f"chosen rows: {FUNCTION}; None leaves a row out",
-    "skip_rows": f"chosen rows: {FUNCTION}; None leaves a row out",
-    "skip_blank": f"chosen rows: {FUNCTION}; None leaves a row out",
-    "exclude": f"chosen files: {FUNCTION}; None leaves a row out",
+BY_FUNCTION = (
+    "beside", "boxes_in_question", "conversation", "drop", "each", "exclude", "index", "join", "language_column", "only_rows", "pair", "parts",
+    "rounds", "rounds_in", "skip_blank", "skip_rows", "variants",
+)  # fmt: skip
+REMOVED = dict.fromkeys(BY_FUNCTION, FUNCTION) | {
     "one_file": "name the one file in `files`",
-    "limit": "make a smaller table; a run is limited by `nmb run try --limit`",
-    "join": f"joined texts: {FUNCTION}",
-    "drop": f"changed words: {FUNCTION}",
-    "boxes_in_question": f"boxes in pixels: {FUNCTION}",
-    "pair": f"pairs: {FUNCTION}, with `pair`",
+    "limit": "make a smaller table, or limit the run with `nmb run try --limit`",
     "findings": "findings are part of cases of your own (docs/own-scans.md)",
     "must_not": "give the statement negative points in `rubric`",
-    "language_column": f"the language of a row: {FUNCTION}, with `language`",
 }
 """Former keys, with what to write instead."""
 FORMER_OBJECTS = {
-    "options": "`options: column`, `options: [A, B]`, `fixed_options: [...]` or `distractors: [...]`, and `keep_repeated: true`",
-    "answer": "`answer: column`, and `first_number: 0` or `first_number: 1` for numbers, and `aliases: column`",
-    "rubric": "`rubric: column`",
-    "patient": f"`patient: column`; a part of a cell: {FUNCTION}",
+    "options": "write `options: column`, `options: [A, B]`, `fixed_options: [...]` or `distractors: [...]`, and `keep_repeated: true`",
+    "answer": "write `answer: column`, and `first_number: 0` or `first_number: 1` for numbers, and `aliases: column`",
+    "rubric": "write `rubric: column`",
+    "patient": f"write `patient: column`; for a part of a cell {FUNCTION}",
 }
 """Keys that were objects, with what to write instead."""
 
@@ -223,7 +210,7 @@ class MappingConfig(Section):
         entries = value if isinstance(value, dict) else {}
         former = {key: text for key, text in FORMER_OBJECTS.items() if isinstance(entries.get(key), dict)}
         if any(isinstance(column, dict) for column in entries.get("text") or ()):
-            former["text"] = f"objects as text: {FUNCTION}; `object_text(value)` writes one"
+            former["text"] = f"{FUNCTION}; `object_text(value)` writes an object as text"
         return _without_former(value, REMOVED | former)
 
     @model_validator(mode="after")
@@ -304,9 +291,13 @@ class MappingConfig(Section):
 
 
 def _without_former(value: Any, former: dict[str, str]) -> Any:
-    written = [key for key in former if key in value] if isinstance(value, dict) else []
-    if written:
-        message = "; ".join(f"`{key}` is no longer read like this; {former[key]}" for key in written)
+    """Refuse former keys; those with the same remedy stand together."""
+    keys: dict[str, list[str]] = {}
+    for key in former.keys() & value.keys() if isinstance(value, dict) else ():
+        keys.setdefault(former[key], []).append(f"`{key}`")
+    if keys:
+        remedies = (f"{', '.join(sorted(names))}: {remedy}" for remedy, names in keys.items())
+        message = f"former keys; {'; '.join(sorted(remedies))}"
         raise ValueError(message)
     return value
 

@@ -250,11 +250,11 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path):
     ("changes", "message"),
     [
         ({"opton": {"column": "o"}}, r"mine\.yaml: unknown key 'opton'; did you mean 'options'\?"),
-        ({"options": {"column": "o"}}, "`options` is no longer read like this; `options: column`, `options: .A, B.`"),
-        ({"answer": {"column": "a", "form": "letter"}}, "`answer` is no longer read like this; `answer: column`, and `first_number: 0`"),
-        ({"images": {"columns": ["p"], "form": "path"}}, "`form` is no longer read like this; leave it out"),
-        ({"text": [{"column": "t"}]}, "objects as text: write `question.row.` in a Python file .* `object_text.value.` writes one"),
-        *(({key: "x"}, f"`{key}` is no longer read like this; ") for key in REMOVED),
+        ({"options": {"column": "o"}}, "former keys; `options`: write `options: column`, `options: .A, B.`"),
+        ({"answer": {"column": "a", "form": "letter"}}, "`answer`: write `answer: column`, and `first_number: 0`"),
+        ({"images": {"columns": ["p"], "form": "path"}}, "former keys; `form`: leave it out"),
+        ({"text": [{"column": "t"}]}, "`text`: write `question.row.` in a Python file .* `object_text.value.` writes an object"),
+        *(({key: "x"}, f"former keys; `{key}`: ") for key in REMOVED),
         (
             {"runner": "chioce"},
             r"runner: input should be 'choice', 'open', 'structured' or 'dialogue', found 'chioce'; did you mean 'choice'\?",
