@@ -36,8 +36,8 @@ MAPPING = {
     "id": ["number"],
     "text": ["history"],
     "question": "question",
-    "options": {"columns": ["A", "B", "C", "D"]},
-    "answer": {"column": "answer", "form": "letter"},
+    "options": ["A", "B", "C", "D"],
+    "answer": "answer",
     "persona": "You are a physician.",
     "samples": 1,
 }

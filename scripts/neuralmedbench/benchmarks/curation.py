@@ -20,10 +20,10 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.files.tables import read_records, write_table
 from neuralmedbench.records.items import Arm, Disclosure, Gold, Runner, Strategy
-from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionSet
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, ImportedQuestion, QuestionSet
 from neuralmedbench.records.scores import Score
 
-Verdict = Callable[[Question], str]
+Verdict = Callable[[ImportedQuestion], str]
 """Returns why a question is removed; empty if it is kept."""
 SCHEMA_VERSION = 1
 KEPT, REMOVED, RECORD = "kept.csv", "removed.csv", "curation.json"
@@ -131,7 +131,7 @@ class CurationResult:
     pool: tuple[PoolModel, ...]
 
 
-def curate(questions: Iterable[Question], evidence: CurationEvidence, config: CurationConfig) -> CurationResult:
+def curate(questions: Iterable[ImportedQuestion], evidence: CurationEvidence, config: CurationConfig) -> CurationResult:
     """Run the curation stages: each question is kept, or removed by the first stage that rejects it; few-shot examples are skipped.
 
     ConfigError if the stage `challenge` has no pool.
@@ -163,7 +163,7 @@ def curate(questions: Iterable[Question], evidence: CurationEvidence, config: Cu
     return CurationResult(tuple(kept), tuple(removed), tuple(stages), _pool(solved, evidence))
 
 
-def case_of(question: Question) -> str:
+def case_of(question: ImportedQuestion) -> str:
     """Return the case of a question; a question without one is its own case."""
     return question.case_id or question.question_id
 
@@ -178,7 +178,7 @@ def _verdict(stage: str, evidence: CurationEvidence, config: CurationConfig, sol
     return lambda question: _too_easy(question.question_id, solved, config)
 
 
-def _incomplete(question: Question, gold: Gold | None, config: CurationConfig) -> str:
+def _incomplete(question: ImportedQuestion, gold: Gold | None, config: CurationConfig) -> str:
     has = {
         "text": bool(question.text or question.record or any(turn.reveal for turn in question.turns)),
         "images": bool(question.images),
@@ -197,7 +197,7 @@ def _rejected(case_id: str, decisions: Iterable[Decision], config: CurationConfi
     return f"dropped by {drops} of {len(votes)} experts" if 2 * drops >= len(votes) else ""
 
 
-def _unstructured(question: Question, gold: Gold | None, config: CurationConfig) -> str:
+def _unstructured(question: ImportedQuestion, gold: Gold | None, config: CurationConfig) -> str:
     if gold is None:
         return "no ground truth"
     has = {
@@ -388,7 +388,7 @@ def curate_folder(
 def write_curated(asked: QuestionSet, result: CurationResult, source: Path, target: Path) -> None:
     """Write the kept questions and the few-shot examples as a separate imported set with the same pictures."""
     ids = {row.question_id for row in result.kept} | {question.question_id for question in asked.questions if question.exemplar}
-    write_lines(target / QUESTIONS, Question, (row for row in asked.questions if row.question_id in ids))
+    write_lines(target / QUESTIONS, ImportedQuestion, (row for row in asked.questions if row.question_id in ids))
     write_lines(target / ANSWERS, Gold, (row for row in asked.gold if row.item_id in ids))
     write_lines(target / DISCLOSURES, Disclosure, (row for row in asked.disclosures if row.item_id in ids))
     for name in (IMAGES, RECORD):

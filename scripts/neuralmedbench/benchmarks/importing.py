@@ -32,8 +32,8 @@ from neuralmedbench.records.questions import (
     LETTERS,
     PICTURE,
     QUESTIONS,
+    ImportedQuestion,
     ImportRecord,
-    Question,
     QuestionImage,
     Refusal,
 )
@@ -177,13 +177,16 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             answer_in_text={entry.question.question_id: entry.answer_at for entry in accepted if entry.answer_at},
             marks=marks,
             flat=tuple(row.question_id for row in questions if store.flat & {image.file for image in row.images}),
+            function=sha256_of(data_set.function) if data_set.function else "",
         )
-        write_lines(places.tables / QUESTIONS, Question, questions)
+        write_lines(places.tables / QUESTIONS, ImportedQuestion, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
         write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in accepted for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
         write_json_record(
-            places.tables / IMPORT_RECORD, record, without=frozenset(name for name in ("marks", "flat") if not getattr(record, name))
+            places.tables / IMPORT_RECORD,
+            record,
+            without=frozenset(name for name in ("marks", "flat", "function") if not getattr(record, name)),
         )
     return record
 
@@ -247,14 +250,14 @@ def _first_of_each_reason(refused: Iterable[Refusal]) -> list[Refusal]:
     return list(first.values())
 
 
-def _check_question(question: Question, gold: Gold | None, *, repeated_options: bool = False) -> None:
+def _check_question(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool = False) -> None:
     """Reject a question that cannot be asked or scored: invalid id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold, repeated_options=repeated_options)
     if problem:
         raise DataError(problem)
 
 
-def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:
+def _problem(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool) -> str:
     if not QUESTION_ID.fullmatch(question.question_id):
         return "the id has characters other than letters, digits, '.', '-' and '_', or is longer than 120"
     if not question.question.strip() and not question.turns:
@@ -269,7 +272,7 @@ def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -
     return problem or problem_of_values(question.answer_schema, gold)
 
 
-def _problem_of_names(question: Question, gold: Gold | None) -> str:
+def _problem_of_names(question: ImportedQuestion, gold: Gold | None) -> str:
     """Return why an open question cannot be asked as a choice among its options; empty if it can, or has none."""
     if not question.options:
         return ""
@@ -280,7 +283,7 @@ def _problem_of_names(question: Question, gold: Gold | None) -> str:
     return _problem_of_choice(question, None, repeated_options=False)
 
 
-def _problem_of_choice(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:
+def _problem_of_choice(question: ImportedQuestion, gold: Gold | None, *, repeated_options: bool) -> str:
     options = [" ".join(option.split()).casefold() for option in question.options]
     if len(options) not in OPTIONS:
         return f"{len(options)} options; expected {OPTIONS[0]} to {OPTIONS[-1]}"
@@ -314,7 +317,7 @@ def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
         raise DataError(message)
 
 
-def _empty_fields(questions: Iterable[Question]) -> dict[str, int]:
+def _empty_fields(questions: Iterable[ImportedQuestion]) -> dict[str, int]:
     """Count, by field, the questions that lack what other questions of the set have."""
     rows = list(questions)
     names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")
@@ -417,15 +420,13 @@ def _marks(record: ImportRecord) -> str:
 
 
 def _answer_in_text(record: ImportRecord) -> str:
-    """Say how many questions have the words of their answer in an object that is shown, and below which keys most."""
-    # uneven records have many paths: the first two keys say where to look
-    paths = Counter(path for found in record.answer_in_text.values() for path in {".".join(one.split(".")[:2]) for one in found})
-    named = listing([f"{path} ({count})" for path, count in sorted(paths.items(), key=lambda one: (-one[1], one[0]))], SHOWN_REASONS)
+    """Say how many questions have a line of their text that is the answer, and below which headings."""
+    headings = Counter(heading for entry in record.answer_in_text.values() for heading in set(entry))
+    named = listing([f"{heading} ({count})" for heading, count in sorted(headings.items())], SHOWN_REASONS)
     first = next(iter(record.answer_in_text))
     return (
-        f"  the words of the answer stand in the text of {len(record.answer_in_text)} of {record.imported} questions, below {named}; first: {first}."
-        " A history may name it honestly: read them (answer_in_text in import.json; data/leaks/"
-        f"{record.benchmark}.html after the first run), and add keys that repeat the answer to `leave_out`"
+        f"  a line of the text is the answer in {len(record.answer_in_text)} of {record.imported} questions: {named}; first: {first}."
+        f" A history may name it honestly: read them (answer_in_text in import.json; data/leaks/{record.benchmark}.html after the first run)"
     )
 
 

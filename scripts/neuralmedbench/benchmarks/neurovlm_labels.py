@@ -13,7 +13,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, QuestionSet
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, QuestionSet
 
 CLASSES = ("tumor", "stroke", "multiple sclerosis", "other abnormalities", "normal")
 MODALITIES = ("MRI", "CT")
@@ -115,9 +115,9 @@ def _rows(table: Path) -> list[dict[str, str]]:
     return rows
 
 
-def question_of(question_id: str, row: Mapping[str, str], *, exemplar: bool = False) -> Question:
+def question_of(question_id: str, row: Mapping[str, str], *, exemplar: bool = False) -> ImportedQuestion:
     """Build the question for the five fields of one picture; the picture is named by the question's id."""
-    return Question(
+    return ImportedQuestion(
         question_id=question_id,
         runner=Runner.STRUCTURED,
         family=Family.CLASSIFICATION,

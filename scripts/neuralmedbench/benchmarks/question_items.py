@@ -17,12 +17,12 @@ from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.files.json_files import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
-from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, ImportedQuestion, QuestionImage, QuestionSet
 from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.vocabulary import Vocabulary
 
 
-def problem_of_options(question: Question) -> str:
+def problem_of_options(question: ImportedQuestion) -> str:
     """Return why pictures cannot be options of a question; empty if they can, or if none are."""
     pictures = [image for image in question.images if image.role == OPTION]
     if not pictures:
@@ -38,7 +38,7 @@ def problem_of_options(question: Question) -> str:
     return ""
 
 
-def problem_of_turns(question: Question) -> str:
+def problem_of_turns(question: ImportedQuestion) -> str:
     """Return why a structured question cannot be asked in its turns; empty if it can, or has none."""
     asked = [name for turn in question.turns for name in turn.asks]
     if question.runner is not Runner.STRUCTURED:
@@ -48,7 +48,7 @@ def problem_of_turns(question: Question) -> str:
     return ""
 
 
-def _in_letter_order(question: Question) -> Sequence[QuestionImage]:
+def _in_letter_order(question: ImportedQuestion) -> Sequence[QuestionImage]:
     """Return the pictures of a question: those of the question first, then the option pictures in letter order."""
     places = {text: place for place, text in enumerate(question.options, start=1)}
     return sorted(question.images, key=lambda image: places[image.label] if image.role == OPTION else 0)
@@ -65,7 +65,7 @@ def read_questions(folder: Path) -> QuestionSet:
         message = f"{IMAGES}: row {files.index('') + 1} has no file_path; `nmb benchmark import` writes it anew"
         raise DataError(message)
     return QuestionSet(
-        questions=tuple(read_lines(folder / QUESTIONS, Question)),
+        questions=tuple(read_lines(folder / QUESTIONS, ImportedQuestion)),
         gold=tuple(read_lines(folder / ANSWERS, Gold)),
         disclosures=tuple(read_lines(folder / DISCLOSURES, Disclosure)),
         files=files,
@@ -186,7 +186,7 @@ def _fates(files: Sequence[str], pictures: Sequence[PictureFate]) -> dict[str, P
     return {name: numbers[f"img-{place:06d}"] for place, name in enumerate(files, start=1)}
 
 
-def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: Mapping[str, PictureFate], folder: Path) -> Item:
+def _item(benchmark: str, config: BenchmarkConfig, question: ImportedQuestion, passed: Mapping[str, PictureFate], folder: Path) -> Item:
     if problem := problem_of_options(question) or problem_of_turns(question):
         message = f"{benchmark}: question {question.question_id}: {problem}; correct it in {QUESTIONS}"
         raise DataError(message)

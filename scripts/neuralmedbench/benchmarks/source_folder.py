@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -40,13 +39,10 @@ class SourceFolder:
         """Return True if the folder has a file of this name."""
         return (self.folder / name).is_file()
 
-    def find(self, *patterns: str, exclude: Sequence[str] = ()) -> list[Path]:
-        """Return the files of the first pattern with a match, sorted; DataError, which lists the existing files, if none has one.
-
-        Files whose path in the folder fits a pattern of `exclude` (`*` also matches folders) are left out.
-        """
+    def find(self, *patterns: str) -> list[Path]:
+        """Return the files of the first pattern with a match, sorted; DataError, which lists the existing files, if none has one."""
         for pattern in patterns:
-            if found := sorted(path for path in self.folder.glob(pattern) if path.is_file() and not self._fits(path, exclude)):
+            if found := sorted(path for path in self.folder.glob(pattern) if path.is_file()):
                 return found
         there = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
@@ -87,14 +83,6 @@ class SourceFolder:
                 raise DataError(message)
             yield row
 
-    def one(self, pattern: str, what: str) -> Path | None:
-        """Return the only file that fits a pattern, None if there is none; DataError if several do, or one leads out of the folder."""
-        found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
-        if len(found) > 1:
-            message = f"{what}: {len(found)} files fit, expected one"
-            raise DataError(message)
-        return file_inside(self.folder, found[0].relative_to(self.folder).as_posix(), f"the file of {what}") if found else None
-
     def picture(self, name: str, *, folder: str = "", beside: Path | None = None) -> Path:
         """Return the path of a picture in `folder`, below the data set's folder or that of the table `beside`.
 
@@ -115,10 +103,6 @@ class SourceFolder:
             where = f"{f'in {folder}/ ' if folder else ''}below the folder of the data set{' or beside its table' if beside else ''}"
             message = f"{error}, {where}; add the file, or correct its name in the row" if str(error).endswith("there") else str(error)
             raise RowError(message, quote(name, LONGEST_NAME)) from None
-
-    def _fits(self, path: Path, patterns: Sequence[str]) -> bool:
-        relative = path.relative_to(self.folder).as_posix()
-        return any(fnmatchcase(relative, pattern) for pattern in patterns)
 
     def _remember(self, path: Path) -> Path:
         name = path.relative_to(self.folder).as_posix()

@@ -11,8 +11,7 @@ imaging: ImagingConfig, SEQUENCE_ORDER, SlicesConfig
 juries: jury_members
 layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION
 load: WITHHELD, check, group_limit, load_benchmark, load_checklists, load_grader, load_informant, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths
-mapping_sections: AnswerMapping, BesideMapping, ConversationMapping, FieldMapping, GroupMapping, ImagesMapping, OptionsMapping, PictureForm, RoundMapping, RubricMapping, TextMapping, column_of
-mappings: FOLDER, CurationConfig, MappingConfig, load_curation, load_mappings
+mappings: FOLDER, CurationConfig, FieldMapping, ImagesMapping, MappingConfig, load_curation, load_mappings
 model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList, ServerConfig, families
 pipeline: ComparisonConfig, GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, ReportConfig, SimilarityConfig, StatisticsConfig
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable

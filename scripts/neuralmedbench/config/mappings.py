@@ -1,27 +1,13 @@
-"""Keys of `config/mappings/<name>.yaml` (how the columns of a data set become questions) and of `config/curation.yaml` (which of them stay)."""
+"""Keys of `config/mappings/<name>.yaml` (which columns of a data set make a question) and of `config/curation.yaml` (which questions stay)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from neuralmedbench.config.load import check, read_yaml, wildcard
-from neuralmedbench.config.mapping_sections import (
-    AnswerMapping,
-    BesideMapping,
-    ConversationMapping,
-    FieldMapping,
-    FieldName,
-    GroupMapping,
-    ImagesMapping,
-    IndexMapping,
-    OptionsMapping,
-    RoundMapping,
-    RubricMapping,
-    TextEntry,
-)
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Axis, Family
@@ -30,6 +16,33 @@ FOLDER = "mappings"
 Stage = Literal["completeness", "experts", "ground_truth", "challenge"]
 Need = Literal["text", "images", "answer"]
 Part = Literal["answer", "differentials", "findings", "lesion", "findings_or_lesion", "rationale", "turn_leaders"]
+RuleName = Literal[
+    "number", "whole_number", "index", "date", "weeks_and_days", "interval", "letter", "letters", "label", "box", "keywords", "words"
+]
+"""Names of `records.value_rules.RULES`; a test compares them."""
+FieldName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+"""Key of a value in an answer."""
+
+FUNCTION = "write `question(row)` in a Python file of the same name beside the mapping (docs/benchmarks.md, Odd data)"
+"""What replaces the keys that described odd data."""
+BY_FUNCTION = (
+    "beside", "boxes_in_question", "conversation", "drop", "each", "exclude", "index", "join", "language_column", "only_rows", "pair", "parts",
+    "rounds", "rounds_in", "skip_blank", "skip_rows", "variants",
+)  # fmt: skip
+REMOVED = dict.fromkeys(BY_FUNCTION, FUNCTION) | {
+    "one_file": "name the one file in `files`",
+    "limit": "make a smaller table, or limit the run with `nmb run try --limit`",
+    "findings": "findings are part of cases of your own (docs/own-scans.md)",
+    "must_not": "give the statement negative points in `rubric`",
+}
+"""Former keys, with what to write instead."""
+FORMER_OBJECTS = {
+    "options": "write `options: column`, `options: [A, B]`, `fixed_options: [...]` or `distractors: [...]`, and `keep_repeated: true`",
+    "answer": "write `answer: column`, and `first_number: 0` or `first_number: 1` for numbers, and `aliases: column`",
+    "rubric": "write `rubric: column`",
+    "patient": f"write `patient: column`; for a part of a cell {FUNCTION}",
+}
+"""Keys that were objects, with what to write instead."""
 
 
 class CurationConfig(Section):
@@ -53,8 +66,64 @@ class CurationConfig(Section):
     )
 
 
+class FieldMapping(Section):
+    """A value of a structured answer, compared with its reference by a rule, without a grader."""
+
+    column: str = Field(description="Column of the reference; the value is not scored in a row where it is empty.")
+    rule: RuleName = Field(
+        description="`number` (needs `within`), `whole_number` (equal after rounding), `index`, `date` (MM/DD/YYYY), `weeks_and_days`, `interval`,"
+        " `letter` (one of those of the reference), `letters` (all of them), `label`, `box` (intersection over union), `keywords`, `words`."
+    )
+    words: str = Field("", description="What the prompt says of it; absent: the words of the rule.")
+    within: float | None = Field(None, ge=0, lt=1, description="Limits of a `number` as a share of the reference: 0.05 is 5 %.")
+
+    @model_validator(mode="after")
+    def _has_limits(self) -> Self:
+        if (self.rule == "number") != (self.within is not None):
+            message = "a number needs `within`, and nothing else has it; limits in columns: " + FUNCTION
+            raise ValueError(message)
+        return self
+
+
+class ImagesMapping(Section):
+    """The pictures of a question: paths in the folder, base64, or bytes."""
+
+    columns: tuple[str, ...] = Field(
+        min_length=1, description="Columns with a picture or a list of pictures, in order; of an object its key (`image.bytes`)."
+    )
+    folder: str = Field("", description="Subfolder of the paths, in the data set's folder or in that of the table; absent: these two.")
+    roles: tuple[Literal["picture", "prior", "current", "part"], ...] = Field(
+        (),
+        description="Role of the pictures of each column: `prior` and `current` are shown in this order as `Earlier image` and `Present image`,"
+        " `part` as `Image 1`, `Image 2`... A model that takes fewer pictures than these is not asked. Absent: `picture`.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_keys(cls, value: Any) -> Any:
+        return _without_former(
+            value,
+            {
+                "form": "leave it out, the form is read from the cell",
+                "key": "name it in `columns`, as in `image.bytes`",
+                "required": "name the columns in `optional`",
+                "suffix": FUNCTION,
+                "label": FUNCTION,
+                "label_key": FUNCTION,
+                "same_as": FUNCTION,
+            },
+        )
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        if self.roles and len(self.roles) != len(self.columns):
+            message = f"{len(self.columns)} columns and {len(self.roles)} roles; give each column of `columns` its role, in the same order"
+            raise ValueError(message)
+        return self
+
+
 class MappingConfig(Section):
-    """`config/mappings/<name>.yaml`: a data set that `nmb benchmark import` reads by its columns."""
+    """`config/mappings/<name>.yaml`: a data set that `nmb benchmark import` reads by its columns, or by `question(row)` of `<name>.py`."""
 
     title: str = Field(description="Name shown in the report.")
     home: str = Field(description="Where to get it.")
@@ -67,105 +136,61 @@ class MappingConfig(Section):
         " all files that match it are read. CSV, TSV, JSON, JSON lines and Parquet.",
     )
     under: str = Field("", description="Key of the list of rows in a JSON file.")
-    one_file: bool = Field(False, description="Whether several such files are refused, because they are releases of one set.")
-    exclude: tuple[str, ...] = Field((), description="Patterns of files that are left out, for example `*/old/*`.")
-    each: str = Field(
-        "",
-        description="Column with a list of objects, one per question: their keys become columns, in addition to those of the row; `_place` is"
-        " the number within the row.",
-    )
-    skip_blank: tuple[str, ...] = Field(
-        (), description="Columns of which none may be empty: other rows are padding, neither asked nor counted among the rows found."
-    )
-    optional: tuple[str, ...] = Field((), description="Columns that a table may lack; they are empty there.")
-    parts: dict[str, GroupMapping] = Field(
-        {}, description="Further columns, by name: the part of a column that a pattern finds; of a list, those of its entries."
-    )
-    beside: dict[str, BesideMapping] = Field(
-        {}, description="Further columns, by name: what other JSON files say of the row. Without such a file the column is missing."
-    )
-    only_rows: dict[str, tuple[str, ...]] = Field(
-        {}, description="Texts of a column by which rows are chosen, in upper or lower case; other rows are neither asked nor counted."
-    )
-    skip_rows: dict[str, tuple[str, ...]] = Field({}, description="Texts of a column by which rows are left out, in the same way.")
-    limit: int = Field(
-        0,
-        ge=0,
-        description="Most rows of a table, chosen by a digest (the same in every run, rows of one pair, patient or case together); 0: all.",
-    )
-    variants: tuple[dict[str, str], ...] = Field(
-        (),
-        description="Several questions of one row that share its other columns: per question, the column under each new name; `_place` is its number.",
-    )
-    index: IndexMapping | None = Field(None, description="The rows are numbers of questions in other sets, whose mappings read them.")
+    optional: tuple[str, ...] = Field((), description="Columns that a row may lack; they are empty there.")
     runner: Literal["choice", "open", "structured", "dialogue"] = Field(
-        description="How it is asked: with options, openly, for a JSON object with `fields`, or in rounds (`rounds` or `facts`)."
+        description="How it is asked: with options, openly, for a JSON object with `fields`, or in rounds."
     )
     family: Family = Field(Family.QUESTION_ANSWERING, description="Task family; determines prompt and grading of open answers.")
-    id: tuple[str, ...] = Field(
-        (),
-        description="Columns that together identify a question; `_file` and `_folder` are the names of its table and of the table's folder,"
-        " `_path` its path in the folder, `_row` the number of the row over all tables. Absent: `_file` and the number of the row in it.",
-    )
-    case: str = Field(
-        "", description="Column with the case; questions of one case are one patient. Absent: every question is its own case."
-    )
-    patient: GroupMapping | None = Field(None, description="The patient, where several cases have one.")
-    pair: GroupMapping | None = Field(
-        None, description="Questions that belong together, such as one question about two pictures; without `patient` a pair counts as one."
-    )
     persona: str = Field(
         "",
         description="Who the model is, the first sentence of the system prompt, for example `You are a physician.` Absent: a neurologist.",
     )
+    id: tuple[str, ...] = Field(
+        (),
+        description="Columns that together identify a question. Every row also has `_file` and `_folder` (names of its table and of the table's"
+        " folder), `_path`, `_row` (its number over all tables) and in JSON objects of objects `_key`. Absent: `_file` and the number in it.",
+    )
+    case: str = Field("", description="Column with the case; questions of one case are one patient. Absent: each question is its own case.")
+    patient: str = Field("", description="Column with the patient, where several cases have one.")
+    text: tuple[str, ...] = Field((), description="Columns with the text of the case, in order; lists are joined by line ends.")
+    headings: bool = Field(False, description="Whether each column of `text` is headed by its name.")
     question: str = Field("", description="Column of the question.")
     ask: str = Field("", description="The question if the set has none, or an addition to it.")
-    drop: tuple[str, ...] = Field((), description="Texts that are removed from questions, for example marks of one model's tokenizer.")
-    boxes_in_question: str = Field(
-        "",
-        description="Questions name boxes in pixels, `(x1,y1),(x2,y2)`: they are written as fractions, as answers are, by the size of this field.",
-    )
     case_in_question: bool = Field(
         False,
         description="The question begins with the case, as in an examination: everything before the lead-in becomes text of the case (after"
         " `text`), so that the text budget and the arms apply to it.",
     )
-    text: tuple[TextEntry, ...] = Field(
-        (),
-        description="Columns with the text of the case, in order. Lists of texts are joined by `join`; an object is written out where its entry is"
-        " a section (`{column: Examination, leave_out: [Diagnosis]}`), and refused otherwise.",
-    )
-    join: str = Field("\n", description="What joins the entries of a list in a text.")
-    headings: bool = Field(
-        False, description="Whether each column of `text` is headed by its name; that of a section by its last key in readable form."
-    )
-    conversation: ConversationMapping | None = Field(None, description="Question and text are the messages of a conversation.")
-    rounds: tuple[RoundMapping, ...] = Field(
-        (),
-        description="Rounds of a dialogue, or of a structured question whose values are asked for one after another, in order; `images` are shown in"
-        " the first.",
-    )
-    rounds_in: str = Field("", description="Column with a list of objects, one per round, which the only entry of `rounds` describes.")
     facts: str = Field(
         "",
-        description="Column with the list of facts after `text`, which the strategy `ask` reveals one by one: of a dialogue of one round, or of a question"
-        " with options, whose `text` is then the start.",
+        description="Column with the list of facts after `text`, which the strategy `ask` reveals one by one: of a dialogue of one round, or of a"
+        " question with options, whose `text` is then the start.",
     )
-    options: OptionsMapping | None = Field(
-        None,
-        description="Options; required by the runner `choice`. With `runner: open` and `family: differential_diagnosis` the question is asked"
-        " openly, and among its options by the arms `choice-1` to `choice-4`.",
+    options: str | tuple[str, ...] = Field(
+        "",
+        description="Options of a choice: one column with all of them (a list, letters with texts, lines `A. ...`), or a list of columns.",
     )
-    fields: dict[FieldName, FieldMapping] = Field(
-        {},
-        description="Values of the answer, by key; required by the runner `structured`, unless `rounds` have them. An answer passes if all that can"
-        " be right are right.",
+    fixed_options: tuple[str, ...] = Field(
+        (), description='The same options for every question, for example `["Yes", "No"]` (YAML reads bare ones as true and false).'
     )
-    answer: AnswerMapping | None = Field(None, description="The right answer; absent: the set has none, or it is `options.right`.")
-    rubric: RubricMapping | None = Field(None, description="Criteria of an open answer, with points.")
+    distractors: tuple[str, ...] = Field(
+        (),
+        description="Columns of the wrong options, if `answer` is the text of the right one; a digest orders them, the same in every run.",
+    )
+    keep_repeated: bool = Field(
+        False,
+        description="Whether a question with two equal options is asked as published: only the letter or number of the answer counts.",
+    )
+    answer: str = Field(
+        "", description="Column of the answer: letter, number or text of an option, or the answer in words. Empty cells have no answer."
+    )
+    first_number: Literal[0, 1] | None = Field(None, description="Number of the first option, if answers are numbers.")
+    aliases: str = Field("", description="Column of equally right names: a list, or text separated by `;`. It may be that of `answer`.")
+    fields: dict[FieldName, FieldMapping] = Field({}, description="Values of a structured answer, by key; it passes if all are right.")
+    rubric: str = Field(
+        "", description="Column with the criteria of an open answer: statements of one point, or objects (`criterion`, `points`, `cap`)."
+    )
     reasons: str = Field("", description="Column with the reasons for the answer: a list, or numbered statements.")
-    findings: str = Field("", description="Column with the visible findings, in words that do not name the diagnosis: a list, or numbered.")
-    must_not: str = Field("", description="Column with statements that would be wrong or dangerous: a list, or numbered.")
     images: ImagesMapping | None = Field(None, description="Pictures; absent: the set has none.")
     tags: tuple[str, ...] = Field((), description="Columns by which tables may group: each becomes a tag `<column>:<value>`.")
     date: str = Field("", description="Column of the day of a question (`YYYY-MM-DD...`).")
@@ -174,89 +199,107 @@ class MappingConfig(Section):
         pattern=r"^([a-z]{2}|script)$",
         description="Language (ISO 639-1); `script`: Japanese, Korean or Chinese by the letters of case and question, else English.",
     )
-    language_column: str = Field("", description="Column of the language, where it differs.")
     established: str = Field("label of the data set", description="How the answers are known.")
     label_policy: Literal["full", "none"] = Field("full", description="`none` where modality, sequence or plane are answers.")
     samples: int = Field(1, ge=1, le=100, description="Answers per request; 5 is usual for open answers.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _former_keys(cls, value: Any) -> Any:
+        """Refuse a former key, or a former form of one, with what to write instead."""
+        entries = value if isinstance(value, dict) else {}
+        former = {key: text for key, text in FORMER_OBJECTS.items() if isinstance(entries.get(key), dict)}
+        if any(isinstance(column, dict) for column in entries.get("text") or ()):
+            former["text"] = f"{FUNCTION}; `object_text(value)` writes an object as text"
+        return _without_former(value, REMOVED | former)
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.conversation and (self.question or self.case_in_question):
-            message = "`conversation` has the question; leave `question` and `case_in_question` out"
-            raise ValueError(message)
-        if not (self.question or self.ask or self.conversation or self.rounds or self.index):
-            message = "set `question` (its column), `ask` (fixed words), or both"
-            raise ValueError(message)
-        self._check_rounds()
-        if self.case_in_question and not self.question:
-            message = "`case_in_question` needs `question`, the column that holds both"
-            raise ValueError(message)
-        self._check_options()
-        fields = [*self.fields, *(name for one in self.rounds for name in one.fields)]
-        if (self.runner == "structured") != bool(fields) or (fields and self.answer):
-            message = "the runner structured needs `fields` and no `answer`, the other runners have no `fields`"
-            raise ValueError(message)
-        if taken := {"confidence", "reasoning"} & set(fields):
-            message = f"every answer has the key {min(taken)} of its own; give the field another name"
-            raise ValueError(message)
-        if self.boxes_in_question and self.boxes_in_question not in self.fields:
-            message = f"`boxes_in_question` names {self.boxes_in_question!r}, which is none of the `fields`"
-            raise ValueError(message)
-        if fields and self.family is not Family.QUESTION_ANSWERING:
-            message = "`fields` are asked for by the family question_answering"
-            raise ValueError(message)
-        if self.answer and self.runner in {"open", "dialogue"} and self.answer.form != "text" and not self.options:
-            message = "open answers need `form: text`"
-            raise ValueError(message)
-        if self.runner not in {"open", "dialogue"} and (self.rubric or self.reasons or self.findings or self.must_not):
-            message = "`rubric`, `reasons`, `findings` and `must_not` are for open answers and dialogues"
-            raise ValueError(message)
-        if self.each and self.variants:
-            message = "several questions of a row come from `each` or from `variants`, not from both"
-            raise ValueError(message)
+        for problem in (self._problem_of_options(), self._problem_of_answer(), self._problem_of_case()):
+            if problem:
+                raise ValueError(problem)
         return self
 
-    def _check_options(self) -> None:
-        if not self.index and self.runner == "choice" and self.options is None:
-            message = "the runner choice needs `options`"
-            raise ValueError(message)
+    def columns(self) -> dict[str, str]:
+        """Return the key that names each column which every row needs."""
+        options = (self.options,) if isinstance(self.options, str) else self.options[:2]
+        named = {
+            "case": (self.case,),
+            "question": (self.question,),
+            "text": self.text,
+            "facts": (self.facts,),
+            "date": (self.date,),
+            "tags": self.tags,
+            "id": self.id,
+            "patient": (self.patient,),
+            "options": options,
+            "distractors": self.distractors,
+            "answer": (self.answer,),
+            "aliases": (self.aliases,),
+            "rubric": (self.rubric,),
+            "reasons": (self.reasons,),
+            "images": self.images.columns if self.images else (),
+            **{f"fields.{name}": (field.column,) for name, field in self.fields.items()},
+        }
+        return {column: key for key, columns in named.items() for column in columns if column and column not in self.optional}
+
+    def problem_without_function(self) -> str:
+        """Return what is missing if no Python function makes the questions; empty if nothing is."""
+        needed = {
+            "choice": bool(self.options or self.fixed_options or self.distractors),
+            "structured": bool(self.fields),
+            "dialogue": bool(self.facts),
+        }
+        if not needed.get(self.runner, True):
+            key = {"choice": "options", "structured": "fields", "dialogue": "facts"}[self.runner]
+            return f"the runner {self.runner} needs `{key}`, or a function: {FUNCTION}"
+        return "" if self.question or self.ask else "set `question` (its column), `ask` (fixed words), or both"
+
+    def _problem_of_options(self) -> str:
+        ways = sum(map(bool, (self.options, self.fixed_options, self.distractors)))
+        if ways > 1:
+            return "set one of `options`, `fixed_options` and `distractors`"
         asks_diagnosis = self.runner == "open" and self.family is Family.DIFFERENTIAL_DIAGNOSIS
-        if self.options and not (self.index or self.runner == "choice" or asks_diagnosis):
-            message = "`options` are for the runner choice, or for open questions of the family differential_diagnosis"
-            raise ValueError(message)
-        if self.answer and self.options and self.options.right:
-            message = "`options.right` is the answer; leave `answer` out"
-            raise ValueError(message)
+        if ways and self.runner != "choice" and not asks_diagnosis:
+            return "options are for the runner choice, or for open questions of the family differential_diagnosis"
+        return "`distractors` need `answer`, the column of the right option" if self.distractors and not self.answer else ""
 
-    def _check_rounds(self) -> None:
-        if self.runner == "structured" and self.rounds:
-            self._check_stages()
-        elif self.runner == "choice" and self.facts and not self.rounds:
-            if not self.text:
-                message = "`facts` of a question with options need `text`, with which the case starts"
-                raise ValueError(message)
-        elif (self.runner == "dialogue") != bool(self.rounds or self.facts) or (self.rounds and self.facts):
-            message = "the runner dialogue needs `rounds` or `facts`, the other runners have none, except structured questions in `rounds`"
-            raise ValueError(message)
-        if self.rounds_in and len(self.rounds) != 1:
-            message = "`rounds_in` needs one entry in `rounds`, which has the keys of its objects"
-            raise ValueError(message)
+    def _problem_of_answer(self) -> str:
+        if self.fields and (self.runner != "structured" or self.answer):
+            return "`fields` are for the runner structured, without `answer`"
+        if reserved := {"confidence", "reasoning"} & self.fields.keys():
+            return f"every answer has a key {min(reserved)}; give the field another name"
+        if self.runner == "structured" and self.family is not Family.QUESTION_ANSWERING:
+            return "values are asked for by the family question_answering"
+        if (self.rubric or self.reasons) and self.runner not in {"open", "dialogue"}:
+            return "`rubric` and `reasons` are for open answers and dialogues"
+        return ""
+
+    def _problem_of_case(self) -> str:
+        if self.case_in_question and not self.question:
+            return "`case_in_question` needs `question`, the column that holds both"
+        if self.facts and not (self.runner == "dialogue" or (self.runner == "choice" and self.text)):
+            return "`facts` are for the runner dialogue, or for options with `text`, with which the case starts"
         if self.runner == "dialogue" and self.family is not Family.DIFFERENTIAL_DIAGNOSIS:
-            message = "a dialogue ends in a diagnosis; set `family: differential_diagnosis`"
-            raise ValueError(message)
+            return "a dialogue ends in a diagnosis; set `family: differential_diagnosis`"
+        references = (self.answer, self.aliases, self.rubric, self.reasons, *(field.column for field in self.fields.values()))
+        for column in (*self.text, self.question):
+            for reference in references:
+                if column and reference and f"{reference}.".startswith(f"{column}."):
+                    return f"the text {column!r} shows {reference!r}, by which answers are scored; name other columns"
+        return ""
 
-    def _check_stages(self) -> None:
-        names = [name for one in self.rounds for name in one.fields]
-        if self.fields or self.rounds_in or not all(one.fields for one in self.rounds):
-            message = "in `rounds` of a structured question every round has its own `fields`; leave `fields` and `rounds_in` out"
-            raise ValueError(message)
-        if len(set(names)) < len(names):
-            message = "two rounds ask for a field of the same name"
-            raise ValueError(message)
-        retried = [one.retry for one in self.rounds]
-        if retried != sorted(retried) or (any(retried) and not any(one.stage and not one.retry for one in self.rounds)):
-            message = "the rounds of the retry follow all others, among which there are stages"
-            raise ValueError(message)
+
+def _without_former(value: Any, former: dict[str, str]) -> Any:
+    """Refuse former keys; those with the same remedy stand together."""
+    keys: dict[str, list[str]] = {}
+    for key in former.keys() & value.keys() if isinstance(value, dict) else ():
+        keys.setdefault(former[key], []).append(f"`{key}`")
+    if keys:
+        remedies = (f"{', '.join(sorted(names))}: {remedy}" for remedy, names in keys.items())
+        message = f"former keys; {'; '.join(sorted(remedies))}"
+        raise ValueError(message)
+    return value
 
 
 def load_mappings(config: Path, wanted: str = "") -> dict[str, MappingConfig]:
@@ -274,14 +317,23 @@ def load_mappings(config: Path, wanted: str = "") -> dict[str, MappingConfig]:
     ConfigError
         If a name is not valid, or a file does not fit; as in `config.load`.
     """
-    found = {}
+    mappings = {}
     for path in sorted((config / FOLDER).glob("*.yaml")):
         try:
-            found[wildcard(path.stem)] = check(MappingConfig, read_yaml(path), path.as_posix())
+            mappings[wildcard(path.stem)] = _load_mapping(path)
         except ConfigError:
             if wanted in {"", path.stem}:
                 raise
-    return found
+    return mappings
+
+
+def _load_mapping(path: Path) -> MappingConfig:
+    mapping = check(MappingConfig, read_yaml(path), path.as_posix())
+    problem = "" if path.with_suffix(".py").exists() else mapping.problem_without_function()
+    if problem:
+        message = f"{path.as_posix()}: {problem}"
+        raise ConfigError(message)
+    return mapping
 
 
 def load_curation(path: Path) -> CurationConfig:

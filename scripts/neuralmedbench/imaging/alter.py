@@ -185,7 +185,7 @@ def _read(image: ItemImage) -> Picture:
 
 def _altered(pictures: Sequence[Picture], images: Sequence[ItemImage], arm: ArmVariant, case: str, out: Path) -> AlteredPicture | None:
     """Write the picture that an arm shows instead of one picture, or of those that its layout shows as one; None if it is the same."""
-    operator, windows = OPERATORS.get(arm.config.pictures), arm.layout.config.windows if arm.layout else None
+    operator = OPERATORS.get(arm.config.pictures)
     made = [operator(picture, image, arm.values) if operator else None for picture, image in zip(pictures, images, strict=True)]
     new = made[0]
     if arm.layout and arm.layout.alters:
@@ -204,7 +204,7 @@ def _altered(pictures: Sequence[Picture], images: Sequence[ItemImage], arm: ArmV
         volume_sha256=volume,
         path=path.as_posix(),
         sha256=sha256_of(path),
-        window=windows.words if windows and len(images) > 1 else "",
+        window=arm.layout.config.colours if arm.layout and len(images) > 1 else "",
         quality=quality_numbers(pictures[0], made[0]) if arm.config.pictures == "degraded" and made[0] is not None else {},
     )
 
@@ -237,10 +237,10 @@ def pictures_together(images: Iterable[ItemImage], layout: Layout | None) -> lis
     for image in images:
         if image.sequence in CT_SEQUENCES and image.position_mm is not None:  # of other pictures the window is not known
             of_slice[slice_of(image)][image.window or BRAIN] = image
-    if lacking := sorted({name for found in of_slice.values() for name in windows.names if name not in found}):
+    if lacking := sorted({name for found in of_slice.values() for name in windows if name not in found}):
         message = (
             f"layout {layout.name}: it shows CT windows on red, green and blue, and {', '.join(lacking)} is not cut; set"
-            f" `slices: ct_windows: [{', '.join(sorted({*windows.names, *(name for found in of_slice.values() for name in found)}))}]` and run again"
+            f" `slices: ct_windows: [{', '.join(sorted({*windows, *(name for found in of_slice.values() for name in found)}))}]` and run again"
         )
         raise ConfigError(message)
     groups: list[tuple[ItemImage, ...]] = []
@@ -248,8 +248,8 @@ def pictures_together(images: Iterable[ItemImage], layout: Layout | None) -> lis
         found = of_slice.get(slice_of(image), {})
         if image not in found.values():
             groups.append((image,))
-        elif image is found[windows.red]:
-            groups.append(tuple(found[name] for name in windows.names))
+        elif image is found[windows[0]]:
+            groups.append(tuple(found[name] for name in windows))
     return groups
 
 
@@ -281,7 +281,7 @@ def compose(pictures: Sequence[Picture], layout: Layout) -> Picture:
         The picture.
     """
     whole = pictures[0] if len(pictures) == 1 else np.stack(pictures, axis=-1)
-    return to_square(whole, layout.config.size.square_px) if layout.config.size else whole
+    return to_square(whole, layout.config.square_px) if layout.config.square_px else whole
 
 
 def to_square(picture: Picture, side_px: int) -> Picture:

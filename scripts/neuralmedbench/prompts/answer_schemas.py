@@ -66,7 +66,7 @@ def stage_turns(view: View, templates: Templates, *, stepwise: bool) -> tuple[Re
 
     What comes next never depends on an answer: which stages count is decided when the answers are scored.
     """
-    item, name = view.item, view.layout.label_name if view.layout else ""
+    item, name = view.item, view.layout.config.label if view.layout else ""
     left = list(item.images)
     turns: list[RequestTurn] = []
     before = 0  # pictures are numbered through the turns

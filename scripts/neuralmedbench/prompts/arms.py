@@ -165,7 +165,7 @@ def _is_laid_out_anew(item: Item, layout: Layout | None) -> bool:
     """Return True if a layout shows an item in another order, or with other labels, than `common`."""
     if layout is None or not item.images:
         return False
-    return layout.order != COMMON_ORDER or layout.labels_after or layout.label_name not in ("", PICTURE)
+    return layout.config.order != COMMON_ORDER or layout.config.label_after or layout.config.label not in ("", PICTURE)
 
 
 def _with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
@@ -187,9 +187,9 @@ def _with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
 def _with_slices_of(item: Item, layout: Layout) -> Item:
     """Keep the pictures that a layout shows: one picture of a CT slice instead of its windows, one plane, and no more than it allows."""
     images = evidence_images(item)
-    if windows := layout.config.windows:
-        on_colours = {slice_of(image) for image in images if image.window == windows.words}
-        images = tuple(image for image in images if image.window == windows.words or slice_of(image) not in on_colours)
+    if colours := layout.config.colours:
+        on_colours = {slice_of(image) for image in images if image.window == colours}
+        images = tuple(image for image in images if image.window == colours or slice_of(image) not in on_colours)
     return with_only(item, {image.image_id for image in layout.chosen(images)})
 
 

@@ -197,7 +197,7 @@ def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings)
     """Render one item under one arm; None if the strategy does not apply to it."""
     # a layout may name the unit and order of coordinates that its models were trained with
     stated = view.layout.config.coordinates if view.layout else None
-    unit, order = (stated.unit, stated.order) if stated else (settings.coordinates, "xy")
+    unit, order = stated or (settings.coordinates, "xy")
     item, templates = view.item, settings.templates.sharing(coordinates=unit, order=order)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
@@ -391,7 +391,7 @@ def single_turn(
 
 def _label_name_of(view: View) -> str:
     """Return how the layout of a view calls a picture; empty for `common`."""
-    return view.layout.label_name if view.layout else ""
+    return view.layout.config.label if view.layout else ""
 
 
 def _template_of(item: Item) -> str:

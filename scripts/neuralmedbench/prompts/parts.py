@@ -96,8 +96,8 @@ def render_message(
         the sentence that announces the pictures always stands directly before them, what an arm adds to the case (`given`, `disclosed`)
         belongs to the question, so that all questions of a case begin alike.
     """
-    order = layout.order if layout else COMMON_ORDER
-    labels_after = layout is not None and layout.labels_after and bool(images)
+    order = layout.config.order if layout else COMMON_ORDER
+    labels_after = layout is not None and layout.config.label_after and bool(images)
     values |= {"labels_after": labels_after}
     if not images or order[-1] == PICTURES:
         return RequestTurn(text=templates.render(name, **values, apart=False), images=images, labels_after=labels_after)

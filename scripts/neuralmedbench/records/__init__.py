@@ -17,7 +17,7 @@ fact_matching: MOST_FACTS, matching_facts, matching_statements
 items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, SIDE_WORDS, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
 json_objects: json_value, objects_in
 model_marks: marks_in, with_inert_texts, with_picture_names, without_marks
-questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, PICTURE, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
+questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, ImportedQuestion, LETTERS, PICTURE, QUESTIONS, QUESTION_FILES, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, long_prompt_line, order_of_parts, with_earlier_answer
 responses: ANOTHER_MODEL, COUNTS, MISSING_STATES, PARTS, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_by_another_model, is_cut_in_thought, printable_name, served_by, token_count, total_of, usage_of
 result_columns: MEASURES, TABLES, TOPICS
@@ -27,7 +27,7 @@ scores: CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION, PLANTED, SIMULATED
 served_names: AZURE, names_same_model
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 thoughts: OPENING, THINKING, ThoughtEnd, answer_of, is_only_thoughts, split_thoughts, without_thoughts
-value_reading: BOX, keywords_of
+value_reading: keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 views: ANSWER_ACTION, CT_WINDOW_NAMES, FINAL, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest
 vocabulary: BRACKETS, Diagnosis, Disease, Diseases, Region, Regions, TimeCritical, Urgency, Vocabulary, normal_form

@@ -48,7 +48,7 @@ class QuestionImage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionTurn:
-    """One round: revealed text, question, and pictures (indices in `Question.images`, from 0); the others as in `items.Turn`."""
+    """One round: revealed text, question, and pictures (indices in `ImportedQuestion.images`, from 0); the others as in `items.Turn`."""
 
     reveal: str
     question: str
@@ -59,7 +59,7 @@ class QuestionTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class ImportedQuestion:
     """One question of a data set: a line of `questions.jsonl`. The reference answer is in `answers.jsonl` (lines of `Gold`).
 
     Attributes
@@ -106,7 +106,7 @@ class QuestionSet:
 
     Attributes
     ----------
-    questions : tuple of Question
+    questions : tuple of ImportedQuestion
         In the order of the set.
     gold, disclosures : tuple
         With the question's id in place of the item's.
@@ -114,7 +114,7 @@ class QuestionSet:
         Names of the pictures in the order of `images.csv`: row 7 became `img-000007`.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[ImportedQuestion, ...]
     gold: tuple[Gold, ...]
     disclosures: tuple[Disclosure, ...] = ()
     files: tuple[str, ...] = ()
@@ -173,11 +173,13 @@ class ImportRecord:
     long_questions : int
         Number of questions with more words than a question needs: they describe the case, where text budgets and arms have no effect.
     answer_in_text : dict of str to tuple of str
-        Questions with the words of their answer in an object that is shown as text, by id: the paths.
+        Questions with a line of their text that is the answer, by id: the headings of these lines.
     marks : dict of str to tuple of str
         Questions whose texts held marks of models (`records.model_marks`), by id; the file has it only if there are any.
     flat : tuple of str
         Questions with a picture of one grey or colour, which no run asks; the file has it only if there are any.
+    function : str
+        SHA-256 of the Python file that made the questions; the file has it only if there is one.
     """
 
     benchmark: str
@@ -196,3 +198,4 @@ class ImportRecord:
     answer_in_text: dict[str, tuple[str, ...]] = field(default_factory=dict)
     marks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     flat: tuple[str, ...] = ()
+    function: str = ""

@@ -61,13 +61,13 @@ class Pictures:
         own = [(item.case_id, image.image_id) for image in item.images]
         lesions = {key: _in_square(self.lesions[key], layout) for key in own if key in self.lesions}
         stated = layout.config.coordinates
-        unit, y_first = (stated.unit, stated.order == "yx") if stated else (self.coordinates, self.y_first)
+        unit, y_first = (stated[0], stated[1] == "yx") if stated else (self.coordinates, self.y_first)
         return layout.item_as_shown(item), replace(self, lesions=lesions, coordinates=unit, y_first=y_first)
 
 
 def _in_square(row: ShownLesion, layout: Layout) -> ShownLesion:
     """Return the lesion on a picture that a layout pads to a square, in the middle of it, and scales."""
-    if layout.config.size is None or row.size_px is None:
+    if layout.config.square_px is None or row.size_px is None:
         return row
     width, height = row.size_px
     side = max(row.size_px)
@@ -78,7 +78,7 @@ def _in_square(row: ShownLesion, layout: Layout) -> ShownLesion:
         return (x1 * width + left) / side, (y1 * height + top) / side, (x2 * width + left) / side, (y2 * height + top) / side
 
     slices = (replace(one, frame=moved(one.frame), box=moved(one.box) if one.box else None) for one in row.slices)
-    return replace(row, size_px=(layout.config.size.square_px,) * 2, slices=tuple(slices))
+    return replace(row, size_px=(layout.config.square_px,) * 2, slices=tuple(slices))
 
 
 class PlaceSettings(Section):

@@ -18,7 +18,7 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Disclosure, Family, Gold, Item, ReferenceValue, Runner
-from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGE_COLUMNS, IMAGES, QUESTIONS, Question
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGE_COLUMNS, IMAGES, QUESTIONS, ImportedQuestion
 from neuralmedbench.records.requests import LONG_PROMPT, Request
 from neuralmedbench.records.value_rules import values_schema
 
@@ -107,7 +107,7 @@ def test_a_reference_of_a_value_that_lost_its_limit_is_named_in_one_line(tmp_pat
     config = {"title": "Mine", "kind": "text", "axis": "breadth", "source": "raw", "subjects": "public", "questions": str(tmp_path / "q")}
     put(tmp_path, {"config/benchmarks/mine.yaml": yaml.safe_dump(config)})
     schema = values_schema([("answer", "number", "")])
-    asked = Question(
+    asked = ImportedQuestion(
         question_id="one", runner=Runner.STRUCTURED, family=Family.QUESTION_ANSWERING, question="How much?", answer_schema=schema
     )
     limits = {"one": {"low": 9.5, "high": 10.5}, "two": {"low": 9.5}}
@@ -116,7 +116,7 @@ def test_a_reference_of_a_value_that_lost_its_limit_is_named_in_one_line(tmp_pat
         for name, own in limits.items()
     ]
     (tmp_path / "q").mkdir()
-    write_lines(tmp_path / "q" / QUESTIONS, Question, [replace(asked, question_id=name) for name in limits])
+    write_lines(tmp_path / "q" / QUESTIONS, ImportedQuestion, [replace(asked, question_id=name) for name in limits])
     write_lines(tmp_path / "q" / ANSWERS, Gold, gold)
     write_lines(tmp_path / "q" / DISCLOSURES, Disclosure, [])
     write_csv(tmp_path / "q" / IMAGES, ",".join(IMAGE_COLUMNS))

@@ -18,13 +18,13 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import write_lines
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.items import Disclosure, Family, Gold, Lesion, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, QuestionTurn
 from neuralmedbench.records.scores import Score
 
 IMAGE = QuestionImage(file="a.png")
 
 
-def question(name: str, **changes: Any) -> Question:
+def question(name: str, **changes: Any) -> ImportedQuestion:
     """Return a complete question with its own case."""
     base: dict[str, Any] = {
         "question_id": name,
@@ -34,7 +34,7 @@ def question(name: str, **changes: Any) -> Question:
         "text": "A man.",
         "images": (IMAGE,),
     }
-    return Question(**{**base, **changes})
+    return ImportedQuestion(**{**base, **changes})
 
 
 def gold(name: str, **changes: Any) -> Gold:
@@ -66,7 +66,7 @@ def score(name: str, *, passed: bool | None = True, **changes: Any) -> Score:
     return Score(item_id=f"b/{name}", **{**base, **changes})
 
 
-def removed(questions: list[Question], evidence: CurationEvidence, **settings: Any) -> dict[str, str]:
+def removed(questions: list[ImportedQuestion], evidence: CurationEvidence, **settings: Any) -> dict[str, str]:
     """Curate, and return the reason of every removed question."""
     return {row.question_id: row.reason for row in curate(questions, evidence, CurationConfig.model_validate(settings)).removed}
 
@@ -201,7 +201,9 @@ def put_yaml(path: Path, value: dict[str, Any]) -> None:
 def test_the_command_writes_the_lists_and_a_curated_benchmark_over_the_same_pictures(tmp_path):
     folder = tmp_path / "data" / "questions" / "b"
     write_lines(
-        folder / "questions.jsonl", Question, [question("hard"), question("easy"), question("bare"), question("shown", exemplar=True)]
+        folder / "questions.jsonl",
+        ImportedQuestion,
+        [question("hard"), question("easy"), question("bare"), question("shown", exemplar=True)],
     )
     write_lines(folder / "answers.jsonl", Gold, [gold("hard"), gold("easy"), gold("shown")])
     write_lines(

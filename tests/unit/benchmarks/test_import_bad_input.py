@@ -26,7 +26,7 @@ from neuralmedbench.files.plain_pictures import MAX_BYTES
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, QuestionTurn
 
 ROW: dict[str, Any] = {
     "_id": "good",
@@ -157,8 +157,8 @@ def test_a_table_that_is_not_the_sets_is_told_with_what_was_found(kind: str, tmp
         imported(data_set, put(tmp_path / "set", {name: content}), tmp_path / "out")
 
 
-def question(**changes: Any) -> Question:
-    return Question(**({"question_id": "q", "runner": Runner.OPEN, "family": Family.QUESTION_ANSWERING, "question": "?"} | changes))
+def question(**changes: Any) -> ImportedQuestion:
+    return ImportedQuestion(**({"question_id": "q", "runner": Runner.OPEN, "family": Family.QUESTION_ANSWERING, "question": "?"} | changes))
 
 
 WRONG_ENTRIES: dict[str, tuple[QuestionEntry, str]] = {

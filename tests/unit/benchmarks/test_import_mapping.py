@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from conftest import NMB, ROOT
-from fixtures.imports import built, imported, picture_bytes, put, put_table
+from fixtures.imports import built, imported, picture_bytes, put, put_mapping, put_table
 from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.config.mappings import load_mappings
+from neuralmedbench.config.mappings import REMOVED, load_mappings
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.prompts.arms import views
 from neuralmedbench.records.items import Family, Runner
@@ -27,14 +27,16 @@ BASE: dict[str, Any] = {
     "files": ["table.*"],
     "runner": "choice",
     "question": "q",
-    "options": {"column": "o"},
-    "answer": {"column": "a"},
+    "options": "o",
+    "answer": "a",
 }
 
 
-def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
-    """Import rows with a mapping."""
-    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
+def by_mapping(
+    tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", function: str = "", **changes: Any
+) -> tuple[ImportRecord, BenchmarkItems]:
+    """Import rows with a mapping, and with a function if there is one."""
+    put_mapping(tmp_path, {**BASE, **changes}, function)
     put_table(tmp_path / "set" / f"table.{suffix}", rows)
     places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     record = import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places)
@@ -162,8 +164,8 @@ def test_a_row_with_several_questions_gives_one_item_each_over_the_same_picture(
     assert (record.images, [row.choice for row in made.gold]) == (1, ["B", "A"])
     table = "benchmark/closed/mm-neuroonco_benchmark_closed_v1.0.json"
     assert [(row.where, row.reason.partition(";")[0]) for row in record.refused] == [
-        (f"{table}, row 1, question 3", "the column 'options' is missing"),
-        (f"{table}, row 2, question 1", "the column 'question' is missing"),
+        (f"{table}, row 1, question 3", "0 options"),
+        (f"{table}, row 2", "the row has no question"),
     ]
     assert {item.label_policy for item in made.items} == {"none"}
 
@@ -176,28 +178,29 @@ def test_every_kind_of_table_gives_the_same_question(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("form", "cell", "letter"),
-    [
-        ("letter", "b", "B"),
-        ("letter", "right", "B"),
-        ("text", " Right ", "B"),
-        ("number_from_0", 0, "A"),
-        ("number_from_1", "2", "B"),
-        ("number_from_1", 2.0, "B"),
-    ],
+    ("first", "cell", "letter"),
+    [(None, "b", "B"), (None, "right", "B"), (None, " Right ", "B"), (0, 0, "A"), (1, "2", "B"), (1, 2.0, "B")],
 )
-def test_the_right_answer_is_a_letter_a_number_or_a_text(tmp_path, form, cell, letter):
-    _, made = by_mapping(tmp_path, [{"q": "Which?", "o": ["left", "right"], "a": cell}], answer={"column": "a", "form": form})
+def test_the_right_answer_is_a_letter_a_number_or_a_text(tmp_path, first, cell, letter):
+    _, made = by_mapping(tmp_path, [{"q": "Which?", "o": ["left", "right"], "a": cell}], first_number=first)
     assert made.gold[0].choice == letter
 
 
-def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
+def test_pictures_may_stand_as_paths_in_lists_and_objects(tmp_path):
     put(tmp_path / "set", {f"img/{name}.png": picture_bytes(place) for place, name in enumerate("xyz")})
     row = {"q": "?", "o": ["l", "r"], "a": "A", "one": "x.png", "more": [{"file": "y.png", "name": "B"}, {"file": "z.png", "name": "C"}]}
-    images = {"columns": ["more"], "form": "path", "folder": "img", "key": "file", "label_key": "name", "label": "Figure"}
-    _, made = by_mapping(tmp_path, [row], images=images)
-    assert [image.label for image in made.items[0].images] == ["Figure B", "Figure C"]
-    _, made = by_mapping(tmp_path, [row], images={"columns": ["one"], "form": "path", "folder": "img"})
+    _, made = by_mapping(tmp_path, [row], images={"columns": ["more.file"], "folder": "img"})
+    assert len(made.items[0].images) == 2
+    record, _ = by_mapping(
+        tmp_path,
+        [row, {**row, "more": [*row["more"], {"name": "D"}]}],
+        images={"columns": ["more.file"], "folder": "img"},
+        optional=["more.file"],
+    )
+    assert [refusal.reason.partition(";")[0] for refusal in record.refused] == ["the column 'more.file' is missing"], (
+        "a picture less is no picture"
+    )
+    _, made = by_mapping(tmp_path, [row], images={"columns": ["one"], "folder": "img"})
     assert len(made.items[0].images) == 1
 
 
@@ -207,23 +210,23 @@ def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
         ({"a": "C"}, {}, "the right answer is not one of A to B, nor the text of an option"),
         (
             {"a": "3"},
-            {"answer": {"column": "a", "form": "number_from_1"}},
+            {"answer": "a", "first_number": 1},
             "the right answer is not a number from 1 to 2; correct the answer",
         ),
         (
             {"a": "²"},
-            {"answer": {"column": "a", "form": "number_from_1"}},
+            {"answer": "a", "first_number": 1},
             "the right answer is not a number from 1 to 2; correct the answer",
         ),
-        ({"a": "B"}, {"answer": {"column": "a", "form": "number_from_1"}}, "from 1 to 2; for letters the mapping has `form: letter`"),
+        ({"a": "B"}, {"answer": "a", "first_number": 1}, "from 1 to 2; for letters leave `first_number` out"),
         ({"o": ["left"]}, {}, "the row has 1 option, and a choice needs 2 or more; correct its options, or leave the row out"),
         ({"o": ["left", "left"]}, {}, "an option is repeated"),
         ({"q": ""}, {}, "the question is empty"),
-        ({"p": ""}, {"images": {"columns": ["p"], "form": "path"}}, "the question has no picture"),
-        ({"p": "../secret.png"}, {"images": {"columns": ["p"], "form": "path"}}, "the path of a picture leaves the folder"),
-        ({"p": {"x": "y"}}, {"images": {"columns": ["p"], "form": "path"}}, "a picture is an object with the keys x; set its `key`"),
-        ({"p": "loop.png"}, {"images": {"columns": ["p"], "form": "path"}}, "a picture is not there"),
-        ({"p": "[" * 100_000}, {"images": {"columns": ["p"], "form": "path"}}, "a list of pictures begins like JSON but is invalid"),
+        ({"p": ""}, {"images": {"columns": ["p"]}}, "the question has no picture"),
+        ({"p": "../secret.png"}, {"images": {"columns": ["p"]}}, "the path of a picture leaves the folder"),
+        ({"p": {"x": "y"}}, {"images": {"columns": ["p"]}}, "a picture is an object with the keys x; name one of them in `columns`"),
+        ({"p": "loop.png"}, {"images": {"columns": ["p"]}}, "a picture is not there"),
+        ({"p": "[" * 100_000}, {"images": {"columns": ["p"]}}, "a list of pictures begins like JSON but is invalid"),
         ({"o": "[" * 100_000}, {}, "the options begin like JSON but are invalid"),
         ({"n": ""}, {"id": ["n"]}, "the column 'n', which names the question, is empty"),
     ],
@@ -237,25 +240,32 @@ def test_a_row_that_does_not_fit_the_mapping_is_refused_with_its_reason(tmp_path
 
 
 def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path):
-    with pytest.raises(DataError, match=r"table\.jsonl, row 1: the column 'o' is missing; found a, options, q"):
+    with pytest.raises(DataError, match=r"table\.jsonl, row 1: the column 'o' is missing; found a, options and q"):
         by_mapping(tmp_path, [{"q": "?", "options": ["l", "r"], "a": "A"}])
-    with pytest.raises(DataError, match=r"no column fits wrong\*; found a, o, q"):
-        by_mapping(tmp_path, [{"q": "?", "o": "l", "a": "A"}], options={"right": "o", "wrong": ["wrong*"]}, answer=None)
+    with pytest.raises(DataError, match=r"the column 'wrong' is missing; found a, o and q"):
+        by_mapping(tmp_path, [{"q": "?", "o": "l", "a": "A"}], options="", distractors=["wrong"], answer="o")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"opton": {"column": "o"}}, r"mine\.yaml: unknown key 'opton'; did you mean 'options'\?"),
-        ({"options": {"colum": "o"}}, r"unknown key 'options\.colum'; did you mean 'column'\?"),
+        ({"options": {"column": "o"}}, "former keys; `options`: write `options: column`, `options: .A, B.`"),
+        ({"answer": {"column": "a", "form": "letter"}}, "`answer`: write `answer: column`, and `first_number: 0`"),
+        ({"images": {"columns": ["p"], "form": "path"}}, "former keys; `form`: leave it out"),
+        ({"text": [{"column": "t"}]}, "`text`: write `question.row.` in a Python file .* `object_text.value.` writes an object"),
+        *(({key: "x"}, f"former keys; `{key}`: ") for key in REMOVED),
         (
             {"runner": "chioce"},
             r"runner: input should be 'choice', 'open', 'structured' or 'dialogue', found 'chioce'; did you mean 'choice'\?",
         ),
-        ({"options": {"column": "o", "fixed": ["Yes", "No"]}}, "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"),
+        ({"fixed_options": ["Yes", "No"]}, "set one of `options`, `fixed_options` and `distractors`"),
+        ({"options": "", "answer": "", "distractors": ["w"]}, "`distractors` need `answer`"),
+        ({"text": ["a.b"], "answer": "a.b.c"}, "the text 'a.b' shows 'a.b.c', by which answers are scored"),
+        ({"question": "a"}, "the text 'a' shows 'a', by which answers are scored"),
         ({"question": ""}, "set `question` .its column., `ask` .fixed words., or both"),
-        ({"runner": "open"}, "`options` are for the runner choice, or for open questions of the family differential_diagnosis"),
-        ({"options": None}, "the runner choice needs `options`"),
+        ({"runner": "open"}, "options are for the runner choice, or for open questions of the family differential_diagnosis"),
+        ({"options": ""}, "the runner choice needs `options`"),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_refused_with_what_was_perhaps_meant(tmp_path, changes, message):
@@ -291,17 +301,20 @@ def test_three_levels_of_a_picture_in_one_row_are_three_questions_of_one_patient
         "images": {f"L{level}": f"x_L{level}.png" for level in range(3)},
     }
     put(tmp_path / "set", {f"pictures/x_L{level}.png": picture_bytes(level) for level in range(3)})
-    record, made = by_mapping(
-        tmp_path,
-        [row],
-        variants=[{"picture": f"images.L{level}"} for level in range(3)],
-        id=["degradation_type", "_place"],
-        case="degradation_type",
-        images={"columns": ["picture"], "form": "path", "folder": "pictures"},
-        tags=["degradation_type", "_place"],
-    )
+    function = """
+def question(row):
+    kind = row["degradation_type"]
+    return [
+        Question(
+            id=f"{kind}-{level}", case=kind, question=row["q"], options=tuple(row["o"]), answer=row["a"],
+            pictures=(Picture(file=f"pictures/{name}"),), tags=(f"degradation_type:{kind}", f"level:{level}"),
+        )
+        for level, name in row["images"].items()
+    ]
+"""
+    record, made = by_mapping(tmp_path, [row], function=function)
     assert (record.imported, record.images, len({item.patient_id for item in made.items})) == (3, 3, 1)
-    assert [item.tags for item in made.items] == [("degradation_type:ghosting", f"place:{place}") for place in (1, 2, 3)]
+    assert [item.tags for item in made.items] == [("degradation_type:ghosting", f"level:L{level}") for level in range(3)]
     assert len({item.images[0].sha256 for item in made.items}) == 3
 
 
@@ -310,17 +323,17 @@ LETTERED = {"q": "Which?", "A": "one", "B": "two", "C": "three", "a": "A"}
 
 def test_a_short_row_may_lack_its_last_options_and_a_column_that_no_row_has_is_refused(tmp_path: Path) -> None:
     rows = [LETTERED, {**LETTERED, "q": "And which?", "D": "four"}]
-    record, _ = by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "D"]})
+    record, _ = by_mapping(tmp_path, rows, options=["A", "B", "C", "D"])
     assert (record.imported, len(record.refused)) == (2, 0)
     with pytest.raises(DataError, match=r"^table\.\*: no row has the column 'E' of `options`"):
-        by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "E"]})
-    record, _ = by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "E"]}, optional=["E"])
+        by_mapping(tmp_path, rows, options=["A", "B", "C", "E"])
+    record, _ = by_mapping(tmp_path, rows, options=["A", "B", "C", "E"], optional=["E"])
     assert record.imported == 2
 
 
 def test_options_that_yaml_reads_as_true_and_false_are_told_so(tmp_path: Path) -> None:
-    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump(BASE).replace("column: o", "fixed: [Yes, No]")})
-    with pytest.raises(ConfigError, match=r"options\.fixed\.0: .*found True; put it in quotation marks"):
+    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump(BASE).replace("options: o", "fixed_options: [Yes, No]")})
+    with pytest.raises(ConfigError, match=r"fixed_options\.0: .*found True; put it in quotation marks"):
         load_mappings(tmp_path / "config")
 
 
@@ -335,16 +348,16 @@ def test_a_mistake_in_another_mapping_does_not_stop_an_import(tmp_path: Path) ->
 def test_a_refused_row_is_told_with_its_id_what_was_found_and_what_to_do(tmp_path):
     put(tmp_path / "set", {"img/1.png": picture_bytes(1)})
     row = {"n": "1", "q": "Which?", "o": ["left", "right"], "a": "A", "p": "1.png"}
-    wrong: list[dict[str, Any]] = [{"n": "2", "p": "two.png"}, {}, {"n": "4", "a": "E"}, {"n": "5", "p": {"path": ""}}]
-    images = {"columns": ["p"], "form": "path", "folder": "img", "key": "path"}
+    wrong: list[dict[str, Any]] = [{"n": "2", "p": "two.png"}, {}, {"n": "4", "a": "E"}, {"n": "5", "p": ""}]
+    images = {"columns": ["p"], "folder": "img"}
     record, _ = by_mapping(tmp_path, [row, *({**row, **changes} for changes in wrong)], id=["n"], images=images)
     assert [refusal.question_id for refusal in record.refused] == ["2", "1", "4", "5"]
     lines = import_summary(record, written=True).splitlines()
     for line, reason, step, first in (
-        (lines[1], "a picture is not there, in img/ below", "add the file, or correct its name in the row", "2, id 2; found 'two.png'"),
+        (lines[1], "a picture is not there, below", "add the file, or correct its name in the row", "2, id 2; found 'img/two.png'"),
         (lines[2], "the id is repeated", "give each question an id of its own", "3, id 1; found it in table.jsonl, row 1 too"),
         (lines[3], "the right answer is not one of A to B", "correct the answer of that row", "4, id 4; found 'E'"),
-        (lines[4], "the file name of a picture is empty", "name its file, or leave the picture out of the row", "5, id 5"),
+        (lines[4], "the question has no picture", "the question has no picture", "5, id 5"),
     ):
         assert line.startswith(f"  refused 1: {reason}")
         assert line.endswith(f"{step} (first: table.jsonl, row {first})")

@@ -286,7 +286,7 @@ def test_livemedbench_keeps_signed_points_dates_and_languages(tmp_path):
     assert (made.items[0].notes, made.items[0].question) == (LIVE["narrative"], LIVE["core_request"])
 
 
-def test_a_rubric_without_points_to_earn_and_two_releases_are_refused(tmp_path):
+def test_a_rubric_without_points_to_earn_and_a_question_of_two_releases_are_refused(tmp_path):
     broken = [
         {**LIVE, "case_id": "2", "rubric_items": [{"criterion": "x", "points": -1}]},
         {**LIVE, "case_id": "3", "rubric_items": [{"points": 1}]},
@@ -298,5 +298,6 @@ def test_a_rubric_without_points_to_earn_and_two_releases_are_refused(tmp_path):
         "criterion 1: expected the keys 'criterion' and 'points'",
     ]
     put(tmp_path / "set", {"LiveMedBench_v202602.json": [LIVE]})
-    with pytest.raises(DataError, match=r"2 releases in the folder \(LiveMedBench_v202601\.json, LiveMedBench_v202602\.json\)"):
-        imported("livemedbench", tmp_path / "set", tmp_path)
+    record, _ = imported("livemedbench", tmp_path / "set", tmp_path)
+    assert (record.imported, record.refused[-1].where) == (1, "LiveMedBench_v202602.json, row 1")
+    assert record.refused[-1].reason.startswith("the id is repeated")

@@ -44,8 +44,8 @@ def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_go
         ("dataset.json, row 2, question 1", "the right answer is not one of A to B, nor the text of an option", "'C'"),
         (
             "dataset.json, row 2, question 2",
-            "a picture is not there, in images/ below the folder of the data set or beside its table",
-            "'gone.jpg'",
+            "a picture is not there, below the folder of the data set or beside its table",
+            "'images/gone.jpg'",
         ),
     ]
     assert len(made.items) == 2
@@ -53,7 +53,7 @@ def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_go
 
 def test_a_missing_column_is_told_with_the_columns_that_were_found(folder, tmp_path):
     put(folder, {"dataset.json": {"7": {key: value for key, value in PAIR.items() if key != "option_A"}}})
-    with pytest.raises(DataError, match=r"dataset\.json, row 1: the column 'option_A' is missing; found .*option_B"):
+    with pytest.raises(DataError, match=r"dataset\.json, row 1, id dataset-00001: the column 'option_A' is missing; found .*option_B"):
         imported("mediconfusion", folder, tmp_path)
 
 
@@ -64,7 +64,9 @@ def test_a_folder_without_the_files_is_told_what_it_needs_and_what_it_holds(tmp_
 
 
 def test_the_command_writes_tables_pictures_and_a_yaml_and_prints_the_counts(folder, tmp_path):
-    put(tmp_path, {"config/mappings/mediconfusion.yaml": (ROOT / "config" / "mappings" / "mediconfusion.yaml").read_bytes()})
+    for suffix in ("yaml", "py"):
+        name = f"config/mappings/mediconfusion.{suffix}"
+        put(tmp_path, {name: (ROOT / name).read_bytes()})
     command = [*NMB, "benchmark", "import", "mediconfusion", "--from", str(folder), "--part"]
     places = ["--config", str(tmp_path / "config"), "--data", str(tmp_path / "data")]
     done = subprocess.run([*command, *places], cwd=ROOT, capture_output=True, text=True, check=True)

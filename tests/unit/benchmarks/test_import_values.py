@@ -1,4 +1,4 @@
-"""Sets whose answers are numbers, dates, indices, boxes and keywords come in by a mapping alone, with the authors' rule of each row."""
+"""Sets whose answers are numbers, dates, indices, boxes and keywords come in with the authors' rule of each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from fixtures.imports import built, put, put_table
+from fixtures.imports import built, put, put_mapping, put_table
 from fixtures.scoring import RESPONSE, vocabulary
 from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set
@@ -87,8 +87,8 @@ NOTES = [
 ]
 
 
-def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
-    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
+def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], function: str = "", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
+    put_mapping(tmp_path, {**BASE, **changes}, function)
     put_table(tmp_path / "set" / "table.jsonl", rows)
     return brought(tmp_path, "mine", tmp_path / "config", part=False)
 
@@ -130,19 +130,11 @@ def test_medec_asks_for_flag_sentence_and_rewrite_and_counts_no_blank_row(tmp_pa
     assert passes(items, [answer, answer]) == [True, False]
 
 
-def test_boxes_in_pixels_become_fractions_of_the_picture(tmp_path: Path) -> None:
-    rows = [
-        {"q": "Where?", "a": [84, 84, 168, 168]},
-        {"q": "Where?", "a": [10, 10, 20, 40], "size": [40, 80]},
-        {"q": "Where?", "a": [0, 0, 400, 10]},
-    ]
-    box = {"column": "a", "rule": "box", "size": [336, 336], "size_column": "size"}
-    record, items = by_mapping(tmp_path, rows, fields={"box": box})
-    assert [json.loads(gold.values[0].value) for gold in items.gold] == [[0.25, 0.25, 0.5, 0.5], [0.25, 0.125, 0.5, 0.5]]
-    assert [refusal.reason for refusal in record.refused] == [
-        "box: the reference box is not within its picture; boxes in pixels need `size` or `size_column`"
-    ]
-    assert passes(items, ["[0.25, 0.25, 0.5, 0.4]", '{"box": [0.5, 0.5, 1, 1]}']) == [True, False]
+def test_a_box_is_right_by_its_overlap(tmp_path: Path) -> None:
+    _, items = by_mapping(tmp_path, [{"q": "Where?", "a": [0.25, 0.25, 0.5, 0.5]}], fields={"box": {"column": "a", "rule": "box"}})
+    assert [json.loads(gold.values[0].value) for gold in items.gold] == [[0.25, 0.25, 0.5, 0.5]]
+    assert passes(items, ["[0.25, 0.25, 0.5, 0.4]"]) == [True]
+    assert passes(items, ['{"box": [0.5, 0.5, 1, 1]}']) == [False]
 
 
 def test_keywords_are_kept_as_a_list_and_describe(tmp_path: Path) -> None:
@@ -159,34 +151,35 @@ def test_limits_may_be_a_share_of_the_reference(tmp_path: Path) -> None:
     assert (items.gold[0].values[0].low, items.gold[0].values[0].high) == (-21, -19)
 
 
+VALUES = """
+def question(row):
+    limits = [float(row[name]) if row[name] else None for name in ("lo", "hi")]
+    return Question(question=row["q"], values=(Value(name="answer", rule=row["rule"], reference=row["a"], low=limits[0], high=limits[1]),))
+"""
+
+
 @pytest.mark.parametrize(
-    ("row", "field", "reason"),
+    ("row", "reason"),
     [
-        ({"a": "7.4", "lo": "", "hi": "8"}, {"rule": "number", "low": "lo", "high": "hi"}, "answer: a limit of this number is missing"),
-        (
-            {"a": "7.4", "lo": "8", "hi": "9"},
-            {"rule": "number", "low": "lo", "high": "hi"},
-            "answer: the reference is not between its limits",
-        ),
-        ({"a": "2007-13-01"}, {"rule": "date"}, "answer: the reference cannot be read as a date (MM/DD/YYYY)"),
-        ({"a": "five"}, {"rule": "index"}, "answer: the reference cannot be read as an index"),
-        (
-            {"a": "1", "kind": "text"},
-            {"rules": {"columns": ["kind"], "names": {"int": "index"}}},
-            "answer: no rule for this row; kind have none of int",
-        ),
+        ({"a": "7.4", "lo": ""}, "answer: a number needs both limits"),
+        ({"a": "7.4", "lo": "8", "hi": "9"}, "answer: the reference is not between its limits"),
+        ({"a": "2007-13-01", "rule": "date"}, "answer: the reference cannot be read as a date (MM/DD/YYYY)"),
+        ({"a": "five", "rule": "index"}, "answer: the reference cannot be read as an index"),
     ],
 )
-def test_a_reference_that_no_rule_can_use_refuses_its_row(tmp_path: Path, row: dict[str, str], field: dict[str, Any], reason: str) -> None:
-    good = {"a": "7.4", "lo": "7", "hi": "8", "kind": "int"}
-    if field.get("rule") == "date":
-        good["a"] = "01/01/2007"
-    if "rules" in field or field.get("rule") == "index":
-        good["a"] = "1"
-    record, items = by_mapping(tmp_path, [{"q": "?", **good}, {"q": "?", **good, **row}], fields={"answer": {"column": "a", **field}})
+def test_a_reference_that_no_rule_can_use_refuses_its_row(tmp_path: Path, row: dict[str, str], reason: str) -> None:
+    good = {"q": "?", "a": "7.4", "lo": "7", "hi": "8", "rule": "number"}
+    record, items = by_mapping(tmp_path, [good, {**good, **row}], VALUES, fields={})
     assert len(items.items) == 1
     assert record.refused[0].where.endswith("row 2")
     assert record.refused[0].reason.startswith(reason)
+
+
+def test_limits_and_shares_of_the_function_count(tmp_path: Path) -> None:
+    row = {"q": "How much?", "a": "20", "lo": "19", "hi": "21", "rule": "number"}
+    _, items = by_mapping(tmp_path, [row], VALUES, fields={})
+    assert passes(items, ["20.9"]) == [True]
+    assert passes(items, ["21.1"]) == [False]
 
 
 def test_a_corrected_answer_that_lost_its_limit_stops_the_items_with_one_line(tmp_path: Path) -> None:
@@ -203,12 +196,11 @@ def test_a_corrected_answer_that_lost_its_limit_stops_the_items_with_one_line(tm
     ("changes", "message"),
     [
         ({"fields": {}}, "the runner structured needs `fields`"),
-        ({"runner": "open"}, "the runner structured needs `fields` and no `answer`, the other runners have no `fields`"),
-        ({"family": "classification"}, "`fields` are asked for by the family question_answering"),
-        ({"fields": {"confidence": {"column": "a", "rule": "index"}}}, "every answer has the key confidence of its own"),
-        ({"fields": {"answer": {"column": "a"}}}, "set one of `rule` and `rules`"),
-        ({"fields": {"answer": {"column": "a", "rule": "number"}}}, "a number needs both limits"),
-        ({"fields": {"answer": {"column": "a", "rule": "number", "low": "lo"}}}, "limits are `low` together with `high`, or `within`"),
+        ({"runner": "open"}, "`fields` are for the runner structured, without `answer`"),
+        ({"family": "classification"}, "values are asked for by the family question_answering"),
+        ({"fields": {"confidence": {"column": "a", "rule": "index"}}}, "every answer has a key confidence"),
+        ({"fields": {"answer": {"column": "a"}}}, "the key 'fields.answer.rule' is missing"),
+        ({"fields": {"answer": {"column": "a", "rule": "number"}}}, "a number needs `within`"),
         ({"fields": {"answer": {"column": "a", "rule": "nmber"}}}, "did you mean 'number'"),
     ],
 )
@@ -220,7 +212,7 @@ def test_a_mapping_of_values_that_cannot_work_says_what_to_set(tmp_path: Path, c
 
 
 def test_fields_are_part_of_the_schema_of_mappings() -> None:
-    assert {"fields", "skip_blank"} <= set(MappingConfig.model_fields)
+    assert "fields" in MappingConfig.model_fields
 
 
 @pytest.mark.skipif(not REAL, reason="NMB_REAL_BENCHMARKS names no folder of real benchmarks")

@@ -22,8 +22,8 @@ from neuralmedbench.records.questions import ImportRecord, QuestionSet
 FOUND = Path(os.environ.get("NMB_FOUND_INPUTS", ""))
 FORM: dict[str, Any] = {
     "title": "Marks", "home": "made up", "licence": "ours", "axis": "breadth", "files": ["*.csv"], "runner": "choice", "id": ["n"],
-    "text": ["history"], "question": "question", "options": {"columns": ["A", "B"]}, "answer": {"column": "answer", "form": "letter"},
-    "images": {"columns": ["picture"], "form": "path"},
+    "text": ["history"], "question": "question", "options": ["A", "B"], "answer": "answer",
+    "images": {"columns": ["picture"]},
 }  # fmt: skip
 PLAIN = {
     "n": "0",
@@ -88,7 +88,8 @@ def test_a_picture_of_one_colour_is_said_at_import(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.environ.get("NMB_FOUND_INPUTS"), reason="NMB_FOUND_INPUTS names no folder of inputs")
 def test_the_ten_marks_of_a_found_set_are_listed_and_inert(tmp_path: Path) -> None:
-    put(tmp_path / "config", {"mappings/marks.yaml": (FOUND / "09-picture-words" / "marks.yaml").read_text(encoding="utf-8")})
+    published = {"files": ["*.csv"], "id": ["number"], "text": [], "images": {"columns": ["picture"], "folder": "pictures"}}
+    put(tmp_path / "config", {"mappings/marks.yaml": yaml.safe_dump(FORM | published)})
     places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     record = import_set(data_sets(tmp_path / "config")["marks"], FOUND / "09-picture-words" / "set", "marks", places)
     assert len(record.marks) == record.imported == 10

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from fixtures.builtin import head, picture
-from fixtures.imports import built, picture_bytes, put
+from fixtures.imports import built, picture_bytes, put, put_mapping
 from fixtures.models import model_config
 from fixtures.prompt import asked, exemplar, labels, said
 from fixtures.scoring import vocabulary
@@ -39,23 +37,29 @@ MAPPING: dict[str, Any] = {
     "axis": "breadth",
     "files": ["table.json"],
     "runner": "choice",
-    "id": ["n"],
-    "question": "q",
-    "options": {"columns": ["A", "B", "C", "D"], "pictures": {"form": "path", "folder": "img"}},
-    "answer": {"column": "a"},
-    "images": {"columns": ["shown"], "form": "path", "folder": "img", "required": False},
 }
+FUNCTION = """
+def question(row):
+    names = [row[letter] for letter in "ABCD"]
+    while not names[-1]:
+        names.pop()
+    shown = [Picture(file=f"img/{name}") for name in row["shown"]]
+    options = [Picture(file=name and f"img/{name}", role="option") for name in names]
+    return Question(id=row["n"], question=row["q"], answer=row["a"], pictures=(*shown, *options))
+"""
 CHECKS = {name: picture_bytes(place) for place, name in enumerate(("s1", "s2", "s3", "o1", "o2", "o3", "o4", "p1", "p2", "p3"))}
 ROWS: list[dict[str, Any]] = [
     {"n": "one", "q": "Which picture is of the same patient?", "A": "o1.png", "B": "o2.png", "C": "o3.png", "D": "o4.png", "a": "C",
      "shown": ["s1.png", "s2.png"]},
-    {"n": "two", "q": "Which one shows a bleed?", "A": "p1.png", "B": "p2.png", "C": "p3.png", "D": "", "a": "p2.png", "shown": ["s3.png"]},
+    {"n": "two", "q": "Which one shows a bleed?", "A": "p1.png", "B": "p2.png", "C": "p3.png", "D": "", "a": "img/p2.png", "shown": ["s3.png"]},
     {"n": "bare", "q": "Which one is normal?", "A": "o4.png", "B": "p3.png", "C": "", "D": "", "a": "A", "shown": []},
 ]  # fmt: skip
 
 
-def taken(tmp_path: Path, rows: list[dict[str, Any]], policy: str = "full", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
-    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**MAPPING, **changes})})
+def taken(
+    tmp_path: Path, rows: list[dict[str, Any]], policy: str = "full", function: str = FUNCTION
+) -> tuple[ImportRecord, BenchmarkItems]:
+    put_mapping(tmp_path, MAPPING, function)
     put(tmp_path / "set", {"table.json": rows, **{f"img/{name}.png": content for name, content in CHECKS.items()}})
     places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     record = import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places)
@@ -198,12 +202,18 @@ def test_a_line_whose_picture_names_no_option_is_refused_by_its_question(tmp_pat
         built(ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw"), "full")
 
 
-def test_options_may_stand_in_one_column_as_base64(tmp_path: Path) -> None:
+def test_options_may_be_base64_or_bytes(tmp_path: Path) -> None:
     import base64
 
-    cells = [{"data": base64.b64encode(CHECKS[name]).decode()} for name in ("o1", "o2")]
-    row = {"n": "one", "q": "Which?", "o": json.dumps(cells), "a": 1}
-    options = {"column": "o", "pictures": {"form": "base64", "key": "data"}}
-    _, made = taken(tmp_path, [row], options=options, answer={"column": "a", "form": "number_from_0"}, images=None)
+    row = {"q": "Which?", "o": [base64.b64encode(CHECKS[name]).decode() for name in ("o1", "o2")], "a": "B"}
+    function = """
+import base64
+
+def question(row):
+    first, second = row["o"]
+    options = (Picture(file=first, role="option"), Picture(file=base64.b64decode(second), role="option"))
+    return Question(question=row["q"], answer=row["a"], pictures=options)
+"""
+    _, made = taken(tmp_path, [row], function=function)
     assert (made.items[0].options, made.gold[0].choice) == (("Option A", "Option B"), "B")
     assert [image.label for image in made.items[0].images] == ["Option A", "Option B"]

@@ -19,7 +19,7 @@ from neuralmedbench.files.cases import write_pictures
 from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import Disclosure, Family, Gold, Runner
-from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord, Question, QuestionImage, Refusal
+from neuralmedbench.records.questions import IMPORT_RECORD, ImportedQuestion, ImportRecord, QuestionImage, Refusal
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +33,9 @@ ASKED = {"a": "1", "b": "12", "c": "21", "d": "32", "e": "", "f": "1", "g": "3"}
 """Questions and the indices of their pictures; f is a few-shot example."""
 
 
-def question(name: str, pictures: str) -> Question:
+def question(name: str, pictures: str) -> ImportedQuestion:
     images = tuple(QuestionImage(file=f"{number}.png") for number in pictures)
-    return Question(
+    return ImportedQuestion(
         question_id=name,
         runner=Runner.OPEN,
         family=Family.QUESTION_ANSWERING,
@@ -51,7 +51,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("flow")
     write_study(root, patients=3)
     folder = root / "data" / "questions" / "b"
-    write_lines(folder / "questions.jsonl", Question, [question(*one) for one in ASKED.items()])
+    write_lines(folder / "questions.jsonl", ImportedQuestion, [question(*one) for one in ASKED.items()])
     write_lines(folder / "answers.jsonl", Gold, [Gold(item_id="a", answer="x"), Gold(item_id="f", answer="y")])
     write_lines(folder / "disclosures.jsonl", Disclosure, [])
     (folder / "images.csv").write_text("file_path,sha256,width,height\n1.png,,1,1\n2.png,,1,1\n3.png,,1,1\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Sets that come in by yaml alone, on small files made by hand in the form of the published ones."""
+"""Sets that come in by a mapping, on small files made by hand in the form of the published ones."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_an_index_is_resolved_by_the_mappings_of_the_sets_that_it_numbers(tmp_pa
     assert [(row.where, row.reason) for row in record.refused] == [
         ("medmcqa/train, row 7", "this row of medmcqa/train is not in the subfolder medmcqa"),
         ("medmcqa/validation, row 4", "this row of medmcqa/validation is not in the subfolder medmcqa"),
-        ("Other/train, row 5", "`names` has no mapping for Other"),
+        ("Other/train, row 5", "`SETS` has no mapping for Other"),
     ]
 
 
@@ -287,7 +287,7 @@ def test_an_index_reads_nothing_outside_its_folder(tmp_path: Path) -> None:
     put(tmp_path, {"secret/train.json": SOURCES["medmcqa/train-0.json"]})
     index = [{"Benchmark Name": "MedMCQA", "Dataset": {"/../../secret/train": {"Indices": [0]}}}]
     put(tmp_path / "set", {"ADRD_Unified.json": {"data": index}, "medmcqa/x.json": []})
-    with pytest.raises(DataError, match="the column 'Dataset' is no object with names of splits"):
+    with pytest.raises(DataError, match="the path of a file that belongs to the row leaves the folder"):
         imported("adrd-bench-knowledge", tmp_path / "set", tmp_path)
 
 

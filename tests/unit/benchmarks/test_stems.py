@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fixtures.imports import built, imported, put, put_table
 from fixtures.prompt import asked, said
-from neuralmedbench.benchmarks.adapters.case_text import vignette_and_lead_in
 from neuralmedbench.benchmarks.adapters.registry import data_sets
+from neuralmedbench.benchmarks.case_text import vignette_and_lead_in
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.mappings import load_mappings
@@ -95,7 +95,7 @@ def test_the_shipped_mappings_that_part_questions_are_named_in_the_documentation
 )
 def test_the_import_counts_questions_that_tell_a_case_out_of_reach(tmp_path: Path, case: str, asked: str) -> None:
     base = {"title": "T", "home": "h", "licence": "l", "axis": "breadth", "files": ["t.jsonl"], "runner": "choice", "question": "q"}
-    base |= {"options": {"column": "o"}, "answer": {"column": "a"}}
+    base |= {"options": "o", "answer": "a"}
     put_table(
         tmp_path / "set" / "t.jsonl",
         [{"q": f"{case} {asked}", "o": ["l", "r"], "a": "A"}, {"q": "Q?", "o": ["l", "r"], "a": "A"}],

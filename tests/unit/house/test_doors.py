@@ -83,10 +83,11 @@ def _python_of(path: Path) -> str:
 
 @cache
 def uses_from_outside() -> dict[tuple[str, str, str], list[str]]:
-    """Return the uses of each room from outside: by other rooms, commands, rules and the notebook for people."""
+    """Return the uses of each room from outside: by other rooms, commands, rules, functions of data sets and the notebook for people."""
     found = defaultdict(list)
     rules = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    for path in sorted([*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *rules]):
+    functions = (ROOT / "config" / "mappings").glob("*.py")
+    for path in sorted([*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *functions, *rules]):
         own = path.relative_to(LIBRARY).parts[0] if path.is_relative_to(LIBRARY) else ""
         for use in uses_in(_python_of(path)):
             if use[0] != own:

@@ -52,21 +52,31 @@ def words(request) -> list[str]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_value_of_a_layout_has_a_source(family) -> None:
+def test_every_value_of_a_layout_has_its_source_in_the_comment_above(family) -> None:
     config = load_layout(ROOT / "config", family, "test").config
-    parts = [part for _, part in config if part is not None and not isinstance(part, str)]
-    assert parts
-    assert all(len(part.source) > 20 for part in parts)
-    bare = {name: part.model_dump(mode="json", exclude={"source"}) for name, part in config if part in parts}
-    for name, part in bare.items():
-        with pytest.raises(ConfigError, match=f"{name}.source"):
-            check(LayoutConfig, {"title": "T", name: part}, "mine.yaml")
+    blocks = re.findall(r"((?:^#.*\n)+)(\w+):", (ROOT / "config" / "layouts" / f"{family}.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    stated = {key for comment, key in blocks if len(comment) > 20}
+    assert config.model_fields_set - {"title", "label_after"} == stated - {"title"} != set()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("order", ["case", "pictures"], "case, pictures and question, each once"),
+        ("order", ["question", "case", "pictures"], "the case before the question"),
+        ("label", "Image", "must stand in it once"),
+        ("windows", ["brain", "brain", "wide"], "red, green and blue need different windows"),
+        ("labels", {"name": "x"}, "unknown key 'labels'; did you mean 'label'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(key: str, value: object, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        check(LayoutConfig, {"title": "T", key: value}, "mine.yaml")
 
 
 def test_the_file_of_the_common_layout_says_what_the_code_does() -> None:
     config = load_layout(ROOT / "config", "common", "test").config
-    assert (config.order.value, config.labels.name, config.labels.place) == (COMMON_ORDER, PICTURE, "before")
-    assert [name for name, part in config if part is not None] == ["title", "order", "labels"]
+    assert config == LayoutConfig(title="Common", order=COMMON_ORDER, label=PICTURE)
 
 
 @pytest.mark.parametrize("family", DIFFERENT)

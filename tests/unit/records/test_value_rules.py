@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from neuralmedbench.config.mapping_sections import RuleName
+from neuralmedbench.config.mappings import RuleName
 from neuralmedbench.records.items import Gold, ReferenceValue
 from neuralmedbench.records.value_reading import read_number
 from neuralmedbench.records.value_rules import (

@@ -114,18 +114,18 @@ def met(*values: int) -> dict[str, object]:
     [((1, 1, 0), 1.0), ((0, 1, 0), 1.0 / 1.5), ((1, 0, 0), 0.5 / 1.5), ((0, 0, 0), 0.0), ((1, 1, 1), 0.0), ((0, 0, 1), 0.0)],
 )
 def test_points_that_are_earned_stand_over_the_positive_points_and_an_item_is_never_below_zero(values, score, tmp_path, monkeypatch):
-    config = load_grader(ROOT / "config/graders/llm-rubric.yaml")
+    config = load_grader(ROOT / "config/graders/llm-rubric-v2.yaml")
     config = config.model_copy(update={"prompt": str(ROOT / config.prompt)})
     answers = lambda requests, model, **_: [answered(json.dumps(met(*values)), arm=row.arm, strategy=row.strategy) for row in requests]  # noqa: E731
     monkeypatch.setattr("neuralmedbench.scoring.llm.model_grading.answer_requests", answers)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     items, gold = {ITEM.item_id: SHOWN}, {ITEM.item_id: KNOWN}
     settings = {"ledger": tmp_path / "l.jsonl", "destinations": ("api.openai.com",), "max_failed_fraction": None}
-    grades = grade_with_model([answered(TEXT)], items, gold, grader_run("llm-rubric", config, **settings))
+    grades = grade_with_model([answered(TEXT)], items, gold, grader_run("llm-rubric-v2", config, **settings))
     assert {row.criterion: (row.value, row.weight) for row in grades} == {
         row.criterion: (value, row.points) for row, value in zip(CRITERIA, values, strict=True)
     }
-    judged = {"vocabulary": vocabulary(), "rubrics": RubricGraders(by_models=["llm-rubric"])}
+    judged = {"vocabulary": vocabulary(), "rubrics": RubricGraders(by_models=["llm-rubric-v2"])}
     (scored,) = score_responses([answered(TEXT)], items, gold, [grades], **judged)
     assert scored.rubric == pytest.approx(score)
     assert score_responses([answered(TEXT)], items, gold, [grades[1:]], **judged)[0].rubric is None
@@ -235,7 +235,7 @@ def test_a_prompt_that_its_task_cannot_fill_is_refused_in_one_line():
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_every_task_is_graded_through_the_engine_and_its_ledger(task: str, tmp_path: Path, monkeypatch, capsys):
-    name = {"diagnosis": "llm-diagnosis-v4"}.get(task, f"llm-{task}")
+    name = {"diagnosis": "llm-diagnosis-v4"}.get(task, f"llm-{task}-v2")
     config = load_grader(ROOT / f"config/graders/{name}.yaml")
     monkeypatch.setenv("NMB_TEST_KEY", "nmb-test-0123456789")
     rows = [answered(TEXT), answered(TEXT, repeat=1), answered(f"As GPT-4o I say: {TEXT}", repeat=2)]

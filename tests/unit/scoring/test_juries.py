@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,18 +146,19 @@ def test_only_a_jury_has_members(folder):
 def test_three_graders_vote_through_the_commands_and_their_word_is_scored(folder, tmp_path, monkeypatch):
     rows = [answered(differential("glioblastoma"), repeat=0), answered(differential("meningioma"), repeat=1)]
     monkeypatch.setenv("NMB_TEST_KEY", "nmb-test-0123456789")
-    shipped = load_grader(ROOT / "config/graders/jury.yaml")
-    files = []
+    config = load_grader(ROOT / "config/graders/llm-diagnosis-v4.yaml")
+    config = config.model_copy(update={"prompt": str(ROOT / config.prompt)})
+    members, files = ["gpt", "claude", "gemini"], []
     with running_server(Loopback(longest_s=0.06)) as server:
-        for name in shipped.members:
-            config = load_grader(ROOT / f"config/graders/{name}.yaml")
+        for name in members:
+            assert config.model is not None
             model = config.model.model_copy(update={"id": f"openai/{name}", "api_base": server.address, "api_key_env": "NMB_TEST_KEY"})
-            config = config.model_copy(update={"prompt": str(ROOT / config.prompt), "model": model})
+            asked = config.model_copy(update={"model": model})
             settings = {"ledger": tmp_path / f"{name}.jsonl", "destinations": ("local",), "max_failed_fraction": 0.0}
-            grades = grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, grader_run(name, config, **settings))
+            grades = grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, grader_run(name, asked, **settings))
             files.append(tmp_path / f"{name}.parquet")
             write_records(files[-1], Grade, grades, key=lambda row: (response_key(row), row.criterion))
-    write(folder, "j", kind="jury", members=list(shipped.members))
+    write(folder, "j", kind="jury", members=members)
     out = tmp_path / "j.parquet"
     arguments = ["--grader", "j", "--config", str(folder), "--grades", *map(str, files), "--out", str(out)]
     assert decide_jury.main(arguments) == 0
@@ -171,10 +173,12 @@ def test_three_graders_vote_through_the_commands_and_their_word_is_scored(folder
     assert {row.repeat: row.passed for row in scored} == {repeat: value == 1 for repeat, value in said.items()}
 
 
-def test_a_run_knows_the_members_of_its_juries_and_records_their_grades(monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_a_run_knows_the_members_of_its_juries_and_records_their_grades(monkeypatch, tmp_path):
+    members = ["llm", "llm-diagnosis-v4"]
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    write(tmp_path / "config", "jury", kind="jury", members=members)
+    monkeypatch.chdir(tmp_path)
     run = Run.read({"benchmarks": ["demo"], "models": ["text"], "graders": ["rubric", "jury"]}, Path("config"))
-    members = list(load_grader(ROOT / "config/graders/jury.yaml").members)
     assert (list(run.graders), list(run.all_graders)) == (["rubric", "jury"], ["rubric", "jury", *members])
     stages = yaml.safe_load(dvc_yaml(run))["stages"]
     assert stages["grade_with_model"]["matrix"]["grader"] == members

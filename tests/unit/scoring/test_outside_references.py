@@ -65,7 +65,7 @@ def test_references_outside_the_vocabulary_are_listed_once():
 def test_the_import_and_the_check_of_a_set_say_how_many_and_which(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch):
     form = {
         "title": "Mine", "home": "here", "licence": "ours", "axis": "depth", "files": ["*.csv"], "runner": "open", "question": "q",
-        "family": "differential_diagnosis", "answer": {"column": "a", "form": "text"},
+        "family": "differential_diagnosis", "answer": "a",
     }  # fmt: skip
     put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump(form)})
     put_table(tmp_path / "set" / "t.csv", [{"q": f"What is it? {a}", "a": a} for a in ("glioblastoma", "Hoshino syndrome", "MELAS")])

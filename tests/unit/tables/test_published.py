@@ -194,7 +194,7 @@ def test_without_the_data_every_cell_of_ours_names_the_file_that_would_fill_it(m
     files = {
         "rates": "results/scores/neural-medbench/{}.parquet fills it",
         "bertscore": "results/similarity/neural-medbench.parquet fills it",
-        "errors": "results/grades/neural-medbench/{}/llm-errors.parquet",
+        "errors": "results/grades/neural-medbench/{}/llm-errors-v2.parquet",
     }
     for row in ours:
         kind = "errors" if row["table"] == "errors" else "bertscore" if "bertscore" in row["column"] else "rates"
@@ -246,7 +246,7 @@ def test_a_level_of_which_every_answer_is_missing_has_no_number_and_one_of_which
     )
     assert cells["dialogue_pass1"]["missing"] == "no value in its row of topic rates of results/tables/measures.csv: < 5 patients"
     told = {row["missing"] for row in rows if row["table"] == "errors"}
-    files = "results/grades/neural-medbench/gpt-4o/llm-errors.parquet (a grader with `task: errors` among the `graders`)"
+    files = "results/grades/neural-medbench/gpt-4o/llm-errors-v2.parquet (a grader with `task: errors` among the `graders`)"
     assert told == {f"nobody labelled its answers; {files} or results/ratings/ratings.parquet (a round of clinicians) fills it"}
 
 

@@ -9,7 +9,7 @@ from neuralmedbench.benchmarks.adapters.rows import PHYSICIAN, DataSet, Question
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
-from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
+from neuralmedbench.records.questions import LETTERS, ImportedQuestion, QuestionImage, Refusal
 
 COLUMNS = ("index", "image", "question", "A", "B")
 PRINTED = "ABCDE"
@@ -37,7 +37,7 @@ def _entry(row: Mapping[str, Any]) -> QuestionEntry:
     if len(picture) < SHORTEST:
         message = "the picture's cell has no picture"
         raise DataError(message)
-    question = Question(
+    question = ImportedQuestion(
         question_id=question_id,
         runner=Runner.CHOICE,
         family=Family.QUESTION_ANSWERING,
@@ -52,7 +52,7 @@ def _entry(row: Mapping[str, Any]) -> QuestionEntry:
     )
 
 
-def _gold(question: Question, offered: Mapping[str, str], printed: str) -> Gold | None:
+def _gold(question: ImportedQuestion, offered: Mapping[str, str], printed: str) -> Gold | None:
     """Return the answer by its position among the non-empty options; TEST rows have none."""
     if not printed:
         return None

@@ -20,7 +20,7 @@ from neuralmedbench.benchmarks.adapters.rows import (
 )
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.records.items import Axis, Family, Runner
-from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
+from neuralmedbench.records.questions import LETTERS, ImportedQuestion, QuestionImage, Refusal
 
 COLUMNS = ("_id", "Question", "Answer", "Distractors")
 TASKS = {"M": "modality", "A": "anatomy", "S": "symptom", "D": "disease", "SO": "surgery"}
@@ -40,7 +40,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
     task = cell(row, "QAtype", needed=False)
     # classification trees of the authors, by which the report can group
     labels = row.get("LABEL") or {}
-    question = Question(
+    question = ImportedQuestion(
         question_id=question_id,
         runner=Runner.CHOICE,
         family=Family.QUESTION_ANSWERING,

@@ -20,7 +20,7 @@ from neuralmedbench.benchmarks.adapters.rows import (
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, Refusal
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, Refusal
 
 COLUMNS = ("question_id", "question", "options")
 ANSWERS = ("correct_answer", "answer")
@@ -38,7 +38,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
     question_id = plain_id(cell(row, "question_id"))
     frames = _frames(source, row)
     video = cell(row, "video_id", needed=False)
-    question = Question(
+    question = ImportedQuestion(
         question_id=question_id,
         runner=Runner.CHOICE,
         family=Family.QUESTION_ANSWERING,

@@ -14,7 +14,7 @@ from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.columns import ANSWER_KEY_COLUMNS
 from neuralmedbench.records.items import NO_LESION, Axis, Disclosure, Family, Gold, Level, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn, Refusal
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, QuestionTurn, Refusal
 from neuralmedbench.records.vocabulary import normal_form
 
 FAMILIES = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
@@ -158,7 +158,7 @@ def _list(case: Mapping[str, Any], key: str) -> list[Any]:
     return value
 
 
-def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> tuple[Question, str]:
+def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> tuple[ImportedQuestion, str]:
     """Convert several questions of one case to the rounds of a dialogue; text and pictures are shown in the first."""
     images = _images(case)
     rounds = [column_text(question, "question_text") for question in asked]
@@ -171,7 +171,7 @@ def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str
     if not all(rounds):
         message = "the question of a round is empty"
         raise DataError(message)
-    question = Question(
+    question = ImportedQuestion(
         question_id=_case(case, level),
         runner=Runner.DIALOGUE,
         family=FAMILY,
@@ -201,13 +201,13 @@ def _tags(case: Mapping[str, Any], question: str) -> tuple[str, ...]:
     return (f"text_language:{language}",) if column_text(case, "text") and language != language_of(question) else ()
 
 
-def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[Question, str]]:
+def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[ImportedQuestion, str]]:
     return [(_question(case, level, question), column_text(question, "question_number")) for question in asked]
 
 
-def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -> Question:
+def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -> ImportedQuestion:
     question = column_text(asked, "question_text")
-    return Question(
+    return ImportedQuestion(
         question_id=f"{_case(case, level)}-q{plain_id(column_text(asked, 'question_number'))}",
         runner=Runner.OPEN,
         family=FAMILY,
@@ -221,7 +221,7 @@ def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -
     )
 
 
-def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> QuestionEntry:
+def _entry(question: ImportedQuestion, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> QuestionEntry:
     row = key.find(question.level, case_id, number)
     if row is None:
         return QuestionEntry(question=question, pictures=pictures)
@@ -234,7 +234,7 @@ def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictu
     return QuestionEntry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
 
 
-def _key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
+def _key_gold(question: ImportedQuestion, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
     """Return the gold of a question, and its findings for the arm that discloses them.
 
     DataError if the findings name the diagnosis, a lesion question has no lesion, or there is not one leader per round.

@@ -1,21 +1,18 @@
-"""Read the pictures of a row, the options of a choice and the right option, in the forms that data sets use; options may be pictures."""
+"""Read the options of a choice, the right option and pictures, in the forms that data sets use."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, listed
-from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text
+from neuralmedbench.benchmarks.adapters.rows import MAX_NAME, cell_text
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder, decoded
-from neuralmedbench.config.mapping_sections import ImagesMapping, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.arm_changes import by_digest, option_name
-from neuralmedbench.records.items import CURRENT_SCAN, OPTION, PART, PRIOR_SCAN
-from neuralmedbench.records.questions import LETTERS, QuestionImage
+from neuralmedbench.records.arm_changes import by_digest
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.words import LONGEST_ANSWER, counted, quote
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
@@ -25,8 +22,8 @@ NUMBERED = frozenset({"id", "idx", "index", "key", "label", "letter", "no", "num
 """Keys of an option whose numbers say which option it is."""
 FEWEST_OPTIONS = 2
 LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
-NAMES = {PRIOR_SCAN: "Earlier image", CURRENT_SCAN: "Present image", PART: "Image"}
-"""Labels by role; numbered where a question has several. No date is known."""
+BASE64 = re.compile(r"data:|iVBORw0K|/9j/|R0lGOD|UklGR|SUkqA|TU0AK|Qk[0-2]")
+"""First letters of a picture in base64: PNG, JPEG, GIF, WebP, TIFF, BMP."""
 
 
 def options_at(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
@@ -134,11 +131,6 @@ def without_empty_end(texts: Sequence[str]) -> list[str]:
     return list(texts[:count])
 
 
-def is_missing(text: str, marks: Sequence[str]) -> bool:
-    """Return True for an empty text, and for one of the texts that mark a missing value, in upper or lower case."""
-    return not text.strip() or text.strip().casefold() in {mark.strip().casefold() for mark in marks}
-
-
 def _lettered(text: str) -> re.Pattern[str]:
     """Return the pattern of letters before options: capital or small ones, as the first option has it."""
     return LETTERED if LETTERED.match(text) else LETTERED_SMALL
@@ -182,7 +174,7 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     if 1 < len(letters) <= len(options) and len(set(letters)) == len(letters) and set(letters) <= set(LETTERS[: len(options)]):
         message += f"; found {len(letters)} letters: a question with several right answers has `runner: structured` and `rule: letters`"
     if _plain(text) in {"true", "false"}:
-        message += '; found true or false: with `fixed: ["true", "false"]` as options it is one of them'
+        message += '; found true or false: with `fixed_options: ["true", "false"]` it is one of them'
     raise RowError(message if ";" in message else f"{message}; correct the answer of that row", quote(text, LONGEST_ANSWER))
 
 
@@ -200,7 +192,7 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     if not 0 <= place < len(options):
         message = f"the right answer is not a number from {first} to {len(options) - 1 + first}"
         is_letter = LEADING.fullmatch(text) is not None and not text.isdecimal()
-        message += "; for letters the mapping has `form: letter`" if is_letter else "; correct the answer of that row"
+        message += "; for letters leave `first_number` out" if is_letter else "; correct the answer of that row"
         raise RowError(message, quote(text, LONGEST_ANSWER))
     return LETTERS[place]
 
@@ -214,82 +206,35 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def mapped_pictures(
-    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any], table: Path, *, before: int = 0
-) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the labelled pictures of a row, and their files or bytes by `file`; DataError if a required picture is missing.
-
-    Pictures of an earlier examination come before those of the present one. `before` pictures of the question were read before.
-    """
-    roles = mapping.roles or ("picture",) * len(mapping.columns)
-    entries = [(role, entry) for column, role in zip(mapping.columns, roles, strict=True) for entry in _pictures(row[column])]
-    entries.sort(key=lambda one: one[0] != PRIOR_SCAN)
-    if not entries and mapping.required:
-        message = "the question has no picture"
-        raise DataError(message)
-    images, pictures, number = [], {}, Counter[str]()
-    for place, (role, entry) in enumerate(entries, start=before + 1):
-        key = f"{place:03d}"
-        pictures[key] = _content(mapping, source, entry, table)
-        number[role] += 1
-        several = role == PART or sum(other == role for other, _ in entries) > 1
-        name = f"{NAMES[role]} {number[role]}" if several and role in NAMES else NAMES.get(role, "")
-        images.append(QuestionImage(file=key, label=name or _label(mapping, entry), role=role))
-    return tuple(images), pictures
-
-
-def _pictures(value: Any) -> list[Any]:
-    return [entry for entry in _all_pictures(value) if entry is not None and entry != ""]
-
-
-def _all_pictures(value: Any) -> list[Any]:
+def picture_cells(value: Any, folder: str) -> list[str | bytes]:
+    """Return the pictures of a cell: paths, which get the folder, base64, or bytes; none for an empty cell."""
     if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
         value = listed(value)
         if isinstance(value, str):
             message = "a list of pictures begins like JSON but is invalid"
             raise DataError(message)
-    return list(value) if isinstance(value, list | tuple) else [value]
+    entries = value if isinstance(value, list | tuple) else [value]
+    return [_picture_cell(entry, folder) for entry in entries if entry is not None and entry != ""]
 
 
-def _content(mapping: PictureForm, source: SourceFolder, entry: Any, table: Path) -> Path | bytes:
+def _picture_cell(entry: Any, folder: str) -> str | bytes:
     if isinstance(entry, Mapping):
-        if not mapping.key or mapping.key not in entry:
-            message = f"a picture is an object with the keys {', '.join(sorted(map(str, entry)))}; set its `key` to one of them"
-            raise DataError(message)
-        entry = entry[mapping.key]
+        keys = ", ".join(sorted(map(str, entry)))
+        message = f"a picture is an object with the keys {keys}; name one of them in `columns`, as in `image.bytes`"
+        raise DataError(message)
     if isinstance(entry, bytes):
         return entry
-    if mapping.form == "base64":
-        return decoded(cell_text(entry))
+    name = cell_text(entry)
     # below a folder that the mapping names, a path with a slash in front is a path too
-    name = cell_text(entry).lstrip("/") if mapping.folder else cell_text(entry)
-    return source.picture(f"{name}{mapping.suffix}" if name else "", folder=mapping.folder, beside=table)
+    return f"{folder}/{name.lstrip('/')}" if folder and not _is_base64(name) else name
 
 
-def _label(mapping: ImagesMapping, entry: Any) -> str:
-    name = column_text(entry, mapping.label_key) if mapping.label_key and isinstance(entry, Mapping) else ""
-    return f"{mapping.label} {name}".strip() if name else ""
+def _is_base64(text: str) -> bool:
+    return len(text) > MAX_NAME or BASE64.match(text) is not None
 
 
-def option_pictures(
-    mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any], table: Path
-) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
-    """Read options that are pictures, one per letter, and the names that the answer may use for them: path, else label."""
-    entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
-    if letters := _names_of(entries, form.key):
-        entries = [entries[place] for place in order_of(letters)]
-    # options may be missing at the end, not in between
-    there = [entry is not None and not (isinstance(entry, str) and is_missing(entry, mapping.missing)) for entry in entries]
-    count = sum(there)
-    if not all(there[:count]):
-        message = "an option is empty"
-        raise DataError(message)
-    if count > len(LETTERS):
-        message = f"{count} options; expected 2 to {len(LETTERS)}"
-        raise DataError(message)
-    images = tuple(QuestionImage(file=f"option-{place}", label=option_name(place), role=OPTION) for place in range(count))
-    pictures = {image.file: _content(form, source, entry, table) for image, entry in zip(images, entries, strict=False)}
-    names = (
-        entry if isinstance(entry, str) and form.form == "path" else image.label for image, entry in zip(images, entries, strict=False)
-    )
-    return images, pictures, tuple(names)
+def picture_content(file: str | bytes, source: SourceFolder, table: Path) -> Path | bytes:
+    """Return the file of a picture in the folder or beside its table, or its bytes; DataError if it is not there or no base64."""
+    if isinstance(file, bytes):
+        return file
+    return decoded(file) if _is_base64(file) else source.picture(file, beside=table)

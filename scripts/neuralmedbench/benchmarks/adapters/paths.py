@@ -1,17 +1,14 @@
-"""Cells of a row: by column or dotted path, as text, and the choice of rows by their cells."""
+"""Cells of a row: by column or dotted path, as text, and as statements."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.rows import cell_text, plain_id
-from neuralmedbench.config.mapping_sections import GroupMapping
+from neuralmedbench.benchmarks.adapters.rows import cell_text
 from neuralmedbench.errors import DataError
 
 ABSENT = object()
@@ -59,35 +56,6 @@ def _step(value: Any, key: str) -> Any:
     return found if len(found) == len(value) and value else ABSENT
 
 
-def concrete_paths(row: Mapping[str, Any], path: str) -> list[tuple[str | int, ...]]:
-    """Return the places of a record that a path names, each as keys and numbers of list entries; none if it is absent.
-
-    Examples
-    --------
-    >>> concrete_paths({"notes": [{"text": "x"}, {"text": "y"}]}, "notes.text")
-    [('notes', 0, 'text'), ('notes', 1, 'text')]
-    """
-    if path in row:
-        return [(path,)]
-    found: list[tuple[tuple[str | int, ...], Any]] = [((), row)]
-    for key in path.split("."):
-        found = [one for at, value in found for one in _steps(at, listed(value), key)]
-    return [at for at, _ in found]
-
-
-def _steps(at: tuple[str | int, ...], value: Any, key: str) -> list[tuple[tuple[str | int, ...], Any]]:
-    if isinstance(value, Mapping):
-        return [((*at, name), one) for name, one in value.items() if key in ("*", name)]
-    if not isinstance(value, list | tuple):
-        return []
-    entries = [((*at, place), one) for place, one in enumerate(value)]
-    if key == "*":
-        return entries
-    if re.fullmatch(r"-?\d{1,6}", key):
-        return entries[int(key) :][:1] if -len(entries) <= int(key) < len(entries) else []
-    return [((*place, key), one[key]) for place, one in entries if isinstance(one, Mapping) and key in one]
-
-
 def listed(value: Any) -> Any:
     """Return the list or object that a text writes out, as JSON or as Python does; any other value as it is.
 
@@ -105,12 +73,6 @@ def listed(value: Any) -> Any:
             continue
         return found if isinstance(found, list | tuple | Mapping) else value
     return PLAIN_TEXT.findall(value) if PLAIN_LIST.fullmatch(value.strip()) else value
-
-
-def with_paths(row: Mapping[str, Any], paths: Iterable[str]) -> Mapping[str, Any]:
-    """Return a row with the cells at these paths as further columns, as far as it has them."""
-    found = {path: at_path(row, path) for path in paths if path not in row}
-    return {**row, **{path: cell for path, cell in found.items() if cell is not ABSENT}}
 
 
 def joined_text(row: Mapping[str, Any], column: str, join: str) -> str:
@@ -147,55 +109,10 @@ def statements(value: Any) -> tuple[str, ...]:
     return tuple(" ".join(NUMBER.sub("", piece, count=1).split()) for piece in pieces if piece.strip())
 
 
-def is_blank(row: Mapping[str, Any], column: str) -> bool:
-    """Return True if a row has nothing in a column, or does not have it."""
-    value = at_path(row, column)
-    return value is ABSENT or value in ([], (), {}) or (not isinstance(value, list | tuple | Mapping) and not cell_text(value))
-
-
-def is_chosen(row: Mapping[str, Any], only: Mapping[str, Sequence[str]], skip: Mapping[str, Sequence[str]]) -> bool:
-    """Return True for a row with one of the texts in every column of `only`, and none in the columns of `skip`; case does not matter."""
-    return all(_has(row, column, texts) for column, texts in only.items()) and not any(
-        _has(row, column, texts) for column, texts in skip.items()
-    )
-
-
-def _has(row: Mapping[str, Any], column: str, texts: Sequence[str]) -> bool:
-    value = at_path(row, column)
-    found = {text.casefold() for text in _texts(column, None if value is ABSENT else value)} or {""}
-    return bool(found & {text.strip().casefold() for text in texts})
-
-
-def group_of(mapping: GroupMapping | None, row: Mapping[str, Any]) -> str:
-    """Return the group of a row, as an id; empty if it has none."""
-    if mapping is None:
-        return ""
-    value = at_path(row, mapping.column)
-    text = "" if value is ABSENT else part_of(mapping, value)
-    return plain_id(text) if text else ""
-
-
-def part_of(mapping: GroupMapping, value: Any) -> str:
-    r"""Return the part of a cell that a pattern finds: its groups, joined by `-`, or all of it; the whole cell without a pattern.
-
-    Examples
-    --------
-    >>> part_of(GroupMapping(column="c", pattern=r"([^_]+)_.*case_(\d+)"), "lung_ct_case_7_slice_2")
-    'lung-7'
-    """
-    text = cell_text(value)
-    if not mapping.pattern:
-        return text
-    found = re.search(mapping.pattern, text)
-    return ("-".join(filter(None, found.groups())) or found[0]) if found else ""
-
-
-def sample(groups: Sequence[str], limit: int) -> frozenset[str]:
-    """Choose whole groups by the digest of their names, the same in every run, with at most `limit` rows (or one group)."""
-    counts = Counter(groups)
-    chosen: list[str] = []
-    for group in sorted(counts, key=lambda group: hashlib.sha256(group.encode()).hexdigest()):
-        if chosen and sum(counts[one] for one in chosen) + counts[group] > limit:
-            break
-        chosen.append(group)
-    return frozenset(chosen)
+def lines_or_statements(value: Any) -> tuple[str, ...]:
+    """Read facts: a list, numbered statements, or the lines of a text."""
+    value = listed(value)
+    numbered = statements(value)
+    if len(numbered) > 1:
+        return numbered
+    return statements(value if isinstance(value, list | tuple) else cell_text(value).splitlines())

@@ -26,7 +26,7 @@ from neuralmedbench.benchmarks.gold import AS_WRITTEN, AnswerNames, criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Arm, Axis, Criterion, Disclosure, Family, Gold, Runner
-from neuralmedbench.records.questions import Question, QuestionImage, Refusal
+from neuralmedbench.records.questions import ImportedQuestion, QuestionImage, Refusal
 
 EMBEDDED, PATHS = "image", "image_path"
 """Columns of base64 pictures and of picture paths relative to the table; either may be missing or empty."""
@@ -74,7 +74,7 @@ def _track_table(source: SourceFolder, track: str, name: str) -> Path | None:
 def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> QuestionEntry:
     images, pictures = row_figures(source, table, row)
     asked = column_text(row, "question")
-    question = Question(
+    question = ImportedQuestion(
         question_id=row_id(track, row, number),
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS if track == "diagnosis" else Family.QUESTION_ANSWERING,
@@ -152,7 +152,7 @@ def _report_of(row: Mapping[str, Any]) -> str:
     return plain_id(found) if found else ""
 
 
-def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None:
+def _gold(question: ImportedQuestion, track: str, row: Mapping[str, Any]) -> Gold | None:
     gold = Gold(item_id=question.question_id, answer=column_text(row, "answer"), established="answer of the data set")
     if not gold.answer:
         return None
@@ -222,7 +222,7 @@ def _read_mrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
 def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> QuestionEntry:
     images, pictures = row_figures(source, table, row)
     asked = column_text(row, "question") or ASK_DIAGNOSIS
-    question = Question(
+    question = ImportedQuestion(
         question_id=row_id(DIAGNOSIS, row, number),
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS,
@@ -271,7 +271,7 @@ def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number:
         message = "no diagnosis is given"
         raise DataError(message)
     asked = column_text(row, "question_open") or column_text(row, "question")
-    question = Question(
+    question = ImportedQuestion(
         question_id=row_id("evidence", row, number),
         runner=Runner.OPEN,
         family=Family.QUESTION_ANSWERING,
@@ -286,7 +286,7 @@ def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number:
     return QuestionEntry(question=question, gold=_evidence_gold(question, row), pictures=pictures)
 
 
-def _evidence_gold(question: Question, row: Mapping[str, Any]) -> Gold | None:
+def _evidence_gold(question: ImportedQuestion, row: Mapping[str, Any]) -> Gold | None:
     # required points earn 1, optional ones 0.5
     points = [point for point in list_entries(row["acceptable_evidence_points"]) if isinstance(point, dict) and column_text(point, "point")]
     required = [_point(point) for point in points if column_text(point, "credit").lower() == "required"]

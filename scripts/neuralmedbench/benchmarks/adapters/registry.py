@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from neuralmedbench.benchmarks.adapters import (
@@ -15,9 +13,8 @@ from neuralmedbench.benchmarks.adapters import (
     neurovlm,
     rarebench,
 )
-from neuralmedbench.benchmarks.adapters.indexed import read_indexed
-from neuralmedbench.benchmarks.adapters.mapping import mapped_data_set
 from neuralmedbench.benchmarks.adapters.rows import DataSet
+from neuralmedbench.benchmarks.adapters.set_reader import MappedSet, mapped_data_set
 from neuralmedbench.config.mappings import FOLDER, load_mappings
 from neuralmedbench.errors import ConfigError
 
@@ -46,12 +43,12 @@ def data_sets(config: Path, wanted: str = "") -> dict[str, DataSet]:
     if double := sorted(set(mappings) & set(DATA_SETS)):
         message = f"{(config / FOLDER).as_posix()}/{double[0]}.yaml: {double[0]} has an adapter already; give the file another name"
         raise ConfigError(message)
-    mapped = {name: mapped_data_set(name, mapping) for name, mapping in mappings.items()}
-    # an index refers to the other mappings
-    indexed = {
-        name: replace(mapped[name], read=partial(read_indexed, mapping, mappings)) for name, mapping in mappings.items() if mapping.index
-    }
-    return DATA_SETS | mapped | indexed
+    sets = {name: MappedSet(mapping, _function(config / FOLDER / f"{name}.py")) for name, mapping in mappings.items()}
+    return DATA_SETS | {name: mapped_data_set(name, sets) for name in sets}
+
+
+def _function(path: Path) -> Path | None:
+    return path if path.exists() else None
 
 
 def table(sets: Mapping[str, DataSet]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Disclosure, Gold
-from neuralmedbench.records.questions import LETTERS, Question, Refusal
+from neuralmedbench.records.questions import LETTERS, ImportedQuestion, Refusal
 from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
@@ -35,7 +35,7 @@ class QuestionEntry:
 
     Attributes
     ----------
-    question : Question
+    question : ImportedQuestion
         The question; `file` of its pictures is a key of `pictures`.
     gold : Gold or None
         The answer, with the question's id as `item_id`; None if the set has none.
@@ -48,10 +48,10 @@ class QuestionEntry:
     where : str
         Its table and row, by which a refusal names it; empty: its number among all rows.
     answer_at : tuple of str
-        Paths of the record, shown as text, where the words of the answer stand.
+        Headings of the lines of its text that hold the answer and nothing else.
     """
 
-    question: Question
+    question: ImportedQuestion
     gold: Gold | None = None
     pictures: Mapping[str, Path | bytes] = field(default_factory=dict)
     disclosures: tuple[Disclosure, ...] = ()
@@ -88,6 +88,8 @@ class DataSet:
         First sentence of the system prompt; empty: that of a neurologist.
     asks : bool
         True if the model may ask for facts (strategy `ask`).
+    function : Path or None
+        Python file that makes its questions; the import records its digest.
     """
 
     name: str
@@ -102,6 +104,7 @@ class DataSet:
     samples: int = 1
     persona: str = ""
     asks: bool = False
+    function: Path | None = None
 
 
 def entries_of(
@@ -231,7 +234,7 @@ def plain_id(text: str) -> str:
     return f"{plain or 'row'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
+def choice_gold(question: ImportedQuestion, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
     """Return the gold of a choice question by its letter; RowError, which quotes no more than a short value, if no option has it."""
     place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):
