@@ -356,15 +356,10 @@ def trace_number(args: Namespace) -> int:
 def write_docs(args: Namespace) -> int:
     """Write the files that are generated from the configuration."""
     from neuralmedbench.cli.generated_docs import card_pages, generated_files
-    from neuralmedbench.config.load import read_yaml
-    from neuralmedbench.config.workflow import Run
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
     from neuralmedbench.runtime.atomic_write import write_text
 
-    folder = Path("config")
-    run = Run.read(read_yaml(folder / "config.yaml"), folder)
-    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run, *recorded_runs(run))}.items():
+    for name, text in {**generated_files(), **card_pages(Path("config"))}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not match the configuration; run `make docs`"

@@ -78,6 +78,20 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
         )
 
 
+def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
+    """Select the records of a target and of all its direct and indirect inputs, sorted by path; the others are of models and cases that left the run."""
+    records = {entry.path: entry for entry in made}
+    selected: dict[str, OutputRecord] = {}
+    # depth first from the target through the recorded inputs
+    waiting = [target]
+    while waiting:
+        path = waiting.pop()
+        if path in records and path not in selected:
+            selected[path] = records[path]
+            waiting += records[path].inputs
+    return dict(sorted(selected.items()))
+
+
 def _mark(mark: Path) -> None:
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(MARK, encoding="utf-8")
@@ -173,10 +187,10 @@ PLACES = tuple(
         rf"{RESULTS}(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
         rf"{RESULTS}grades/(?P<benchmark>[^/]+)/{PLANTED}/.*",  # a tested grader judges the answers of every model
         rf"{RESULTS}grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
-        rf"{RESULTS}(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
-        r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
+        rf"{RESULTS}(?:similarity|cases|planted|croissant)/(?P<benchmark>[^/]+)\.(?:parquet|json)",
+        r"data/(?:items|gold|disclosures|prompts|views)/(?P<benchmark>[^/]+)\.parquet",
         r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
-        r"data/(?:deidentified|normalised|slices|reviews|gold|altered)/(?P<benchmark>[^/]+)/.*",
+        r"data/(?:deidentified|normalised|slices|reviews|gold|disclosures|altered)/(?P<benchmark>[^/]+)/.*",
         r"config/benchmarks/(?P<benchmark>[^/]+?)(?:\.cases\.tsv|\.yaml)",
         r"config/models/(?P<model>[^/]+)\.yaml",
     )
@@ -278,7 +292,7 @@ def upstream_links(table: str, records: Mapping[str, OutputRecord], subject: Row
 
 
 def _sources(made: OutputRecord, subject: RowScope) -> list[str]:
-    return [path for path in made.inputs if _is_shown(path) and subject.concerns(path)]
+    return [path for path in made.inputs if is_shown(path) and subject.concerns(path)]
 
 
 def _link(
@@ -298,11 +312,11 @@ def _link(
         recorded={(path, user.path): user.checksums[path] for path in paths for user in users.get(path, ()) if path in user.checksums},
         made=made,
         sources=tuple(sorted({_link_name(path) for one in made for path in _sources(one, subject)})),
-        unnamed=len({path for one in made for path in one.inputs if not _is_shown(path)}),
+        unnamed=len({path for one in made for path in one.inputs if not is_shown(path)}),
     )
 
 
-def _is_shown(path: str) -> bool:
+def is_shown(path: str) -> bool:
     return path.startswith(SHOWN) and not path.startswith(PRIVATE) and ".." not in Path(path).parts
 
 

@@ -19,8 +19,8 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.packs import pack_absent, packed_outs, unpack_absent
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.causes import can_be_asked, next_step
-from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
-from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata
+from neuralmedbench.recording.audit import holds_any, stale_files
+from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata, upstream_records
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -80,7 +80,7 @@ def record_run(run: Run, *, overridden: bool) -> str:
     changed = _changed_beside(run, others)
     # the stages of all recorded runs, each with its configfiles
     before = Path("dvc.yaml").read_text(encoding="utf-8") if Path("dvc.yaml").is_file() else ""
-    text = dvc_yaml(run, *others)
+    text = dvc_yaml([run, *others], read_metadata())
     if text != before:
         write_text(Path("dvc.yaml"), text)
     try:

@@ -98,18 +98,6 @@ def test_numbers_of_packages_are_those_of_the_locks() -> None:
     assert re.findall(r"(\d+) packages", text("README.md")) == [str(lines("requirements.lock") + 1), str(lines("requirements-dev.lock"))]
 
 
-def test_the_number_of_outs_is_that_of_the_stages() -> None:
-    stages = yaml.safe_load(text("dvc.yaml"))["stages"].values()
-    outs = 0
-    for stage in stages:
-        times = 1
-        for values in stage.get("matrix", {}).values():
-            times *= len(values)
-        outs += times * sum(len(stage.get(kind, ())) for kind in ("outs", "metrics", "plots"))
-    named = [number for page in sorted((ROOT / "docs").glob("*.md")) for number in re.findall(r"recorded: (\d+) outs", page.read_text())]
-    assert set(named) == {str(outs)}
-
-
 @pytest.mark.workflow
 @pytest.mark.slow
 def test_the_number_of_steps_is_that_of_the_demo(tmp_path: Path) -> None:
