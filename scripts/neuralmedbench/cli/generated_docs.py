@@ -1,4 +1,4 @@
-"""Generated files: schemas and the table of settings from `config`, columns of the tables, and the pages of cards and guidelines."""
+"""Generated files: schemas and the table of settings from `config`, columns of the tables, and the list of arms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from neuralmedbench.cards.card import CardConfig, CardForm, read_card
+from neuralmedbench.cards.card import CardConfig, CardForm
 from neuralmedbench.config.arms import ArmConfig
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.checklists import ANSWER_WORDS, AnswerSheet, ChecklistConfig
+from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.layouts import LayoutConfig
-from neuralmedbench.config.load import check, load_benchmark, load_checklists, read_yaml, section_in
+from neuralmedbench.config.load import check, read_yaml, section_in
 from neuralmedbench.config.mappings import CurationConfig, MappingConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
@@ -54,9 +54,7 @@ def generated_files() -> dict[str, str]:
         for name, schema in FILES.items()
     }
     columns = {"scripts/neuralmedbench/records/result_columns/columns.json": result_columns()}
-    written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    made = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms(), "docs/layouts.md": _layouts()}
-    pages = {path: with_contents(text) for path, text in (written | made).items() if path in made or CONTENTS.search(text)}
+    pages = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms()}
     return {**schemas, **columns, **pages}
 
 
@@ -73,24 +71,6 @@ def _arms() -> str:
         values = [f"{key}: {', '.join(allowed)}" for key, allowed in config.parameters.items() if allowed]
         lines.append(f"| `{name}` | {config.group} | {' '.join([config.description, *(f'({value})' for value in values)])} |")
     return "\n".join([*lines, ""])
-
-
-LAYOUTS_HEADING = "## Layouts and their sources"
-
-
-def _layouts() -> str:
-    # what precedes the layouts is written by hand
-    lines = [Path("docs/layouts.md").read_text(encoding="utf-8").partition(LAYOUTS_HEADING)[0] + LAYOUTS_HEADING, ""]
-    for path in sorted(Path("config/layouts").glob("*.yaml")):
-        config = check(LayoutConfig, read_yaml(path), path.as_posix())
-        lines += [f"### `{path.stem}`: {config.title}", "", "| key | value | source |", "| --- | --- | --- |"]
-        for key, part in ((key, part) for key, part in config if isinstance(part, BaseModel)):
-            values = part.model_dump(mode="json", exclude={"source"})
-            words = {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in values.items()}
-            shown = "; ".join(f"{name} {word}" if len(words) > 1 else word for name, word in words.items())
-            lines.append(f"| `{key}` | {shown} | {part.model_dump()['source'].strip()} |")
-        lines.append("")
-    return "\n".join(lines)
 
 
 RESULT_FILES = {
@@ -203,27 +183,11 @@ def _meanings(documentation: str) -> dict[str, str]:
     return meanings
 
 
-CONTENTS = re.compile(r'(<div class="contents" markdown>\n\n).*?(</div>)', re.DOTALL)
-"""List of the headings of a page; the site hides it, because it has one at the side."""
-FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-
-
-def with_contents(page: str) -> str:
-    """Write the headings of a page into its contents, as links to the anchors that git hosts and the site generate."""
-    lines = []
-    for marks, heading in re.findall(r"^(##+) (.+)$", FENCED.sub("", page), re.MULTILINE):
-        anchor = re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
-        lines.append(f"{'  ' * (len(marks) - 2)}- [{heading}](#{anchor})\n")
-    return CONTENTS.sub(lambda found: f"{found[1]}{''.join(lines)}\n{found[2]}", page)
-
-
 def _table() -> str:
     lines = [
         "# Configuration",
         "",
         "Generated from `model.py`, `benchmark.py` and `mappings.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
-        "",
-        '<div class="contents" markdown>\n\n</div>',
         "",
     ]
     for schema in FILES.values():
@@ -269,94 +233,3 @@ def _type_name(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return "section"
     return {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}.get(getattr(hint, "__name__", ""), "text")
-
-
-NOTICE = "Generated from `{source}` by `make docs`; do not edit by hand. What is asked stands in words of our own. `#block.element` is a part of `results/report.html`; where it is absent or empty in a run, `yes` and `partly` turn to `no` there."
-INDEX = """# Cards and reporting guidelines
-
-Generated by `make docs`; do not edit by hand.
-
-Every question is answered `yes`, `partly`, `no` or `not applicable`, or left to the study team. Nothing is invented: a question that no card answers is left to the study team. The report shows the same under "Cards" and "Reporting guidelines".
-
-**An answer holds only where the page has it.** `yes` and `partly` of a guideline name the elements of the page that give the answer (`where: "#leaderboard.pass1 #methods.statements"`). When the page is made, an answer of which one element is absent, empty, only dashes or hidden turns to `no`, with the reason; `yes` turns to `partly` where an element has content for some benchmarks of the run and not for others. Labels and agreement of simulated raters are no content. So the answers below are the most that a run can claim, and the page shows what this run does. A card may answer in words; if it names an element too, the same holds for its benchmark. `#block` alone is a link. An element that no page has is refused: elements are the `data-element` of the templates in `scripts/neuralmedbench/report/templates/blocks/`, and `data-benchmark` around one says of which benchmark it is.
-
-## A card for your benchmark
-
-Write `config/cards/<benchmark>.yaml`; without one all questions are left to you, but for those that the benchmark's own yaml answers (axis, arms, whose data, de-identification, destinations). `like: <other>` takes the answers of another card, and what you write goes before them.
-
-```yaml
-answers:
-  benchmark-card:
-    intended: {answer: "yes", text: Second reading of head CT at our site.}
-    approval: {answer: "yes", text: "Ethics committee of the site; consent was waived."}
-  datasheet:
-    funding: {answer: "no", text: No funds were given for it.}
-croissant:
-  license: https://spdx.org/licenses/CC-BY-4.0.html
-  creators: [{name: Department of Neurology, kind: organization}]
-```
-
-The questions stand in `config/cards/forms/`, the keys in `docs/configuration.md`. Write no name, no value of a patient and no right answer: the texts go into the report, and some into the file below.
-
-## Croissant
-
-For every benchmark that is not private a run writes `results/croissant/<benchmark>.json`: [Croissant 1.1](http://mlcommons.org/croissant/1.1) with the properties of its responsible-AI vocabulary (`rai:`, version 1.0). It names the table of the questions with its SHA-256, every column, and the pictures. Right answers are not in it. Paths count from the project's folder; put the file there when you publish, or set `croissant.files_url`. What nobody stated is left out, and the log says which required properties are then missing (`url`, `license`, `creator`, `datePublished`). Of a private benchmark nothing is written.
-"""
-
-
-def card_pages(folder: Path) -> dict[str, str]:
-    """Render every page, by path relative to the repository.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the configuration.
-
-    Returns
-    -------
-    dict of str to str
-        Markdown text by path.
-
-    Raises
-    ------
-    ConfigError
-        If a card, a form or a guideline is invalid.
-    """
-    pages, lines = {}, [INDEX, "## Cards that are here", "", "| benchmark | form | answers |", "| --- | --- | --- |"]
-    for name in sorted(path.stem for path in (folder / "cards").glob("*.yaml")):
-        forms = read_card(folder, name).forms
-        title = load_benchmark(folder, name).title if (folder / "benchmarks" / f"{name}.yaml").is_file() else name
-        source = f"config/cards/{name}.yaml"
-        pages[f"docs/cards/{name}.md"] = _page(title, source, forms, level=2)
-        lines += [f"| [{title}]({name}.md) | {form.title} | {_answer_counts(form)} |" for form in forms]
-    lines += ["", "## Reporting guidelines", "", "| guideline | answers | not here |", "| --- | --- | --- |"]
-    # both lists are sorted by file name
-    for path, checklist in zip(sorted((folder / "checklists").glob("*.yaml")), load_checklists(folder), strict=True):
-        pages[f"docs/cards/{path.stem}.md"] = _page(checklist.title, f"config/checklists/{path.name}", [checklist], level=1)
-        lines.append(f"| [{checklist.title}]({path.stem}.md) | {_answer_counts(checklist)} | {checklist.missing} |")
-    return pages | {"docs/cards/README.md": "\n".join([*lines, ""])}
-
-
-def _page(title: str, source: str, forms: list[AnswerSheet], *, level: int) -> str:
-    lines = [f"# {title}", "", NOTICE.format(source=source), ""]
-    for form in forms:
-        lines += [f"{'#' * level} {form.title}", ""] if level > 1 else []
-        lines += [
-            f"{_answer_counts(form).capitalize()}.",
-            "",
-            f"{form.source}{' ' * bool(form.missing)}{form.missing}",
-        ]
-        # one table per part
-        for part, items in form.parts.items():
-            lines += ["", *([f"{'#' * (level + 1)} {part}", ""] if part else [])]
-            lines += ["| item | what it asks | answer | where, and what else there is to say |", "| --- | --- | --- | --- |"]
-            for item in items:
-                remarks = [", ".join(f"`{place}`" for place in item.where.split())] if item.where else []
-                remarks += [item.note] if item.note else []
-                lines.append(f"| {item.id} | {item.about} | {ANSWER_WORDS[item.answer]} | {': '.join(remarks)} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _answer_counts(form: AnswerSheet) -> str:
-    return ", ".join(f"{n} {answer}" for answer, n in form.counts.items())

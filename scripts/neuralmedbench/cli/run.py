@@ -355,11 +355,11 @@ def trace_number(args: Namespace) -> int:
 @RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
 def write_docs(args: Namespace) -> int:
     """Write the files that are generated from the configuration."""
-    from neuralmedbench.cli.generated_docs import card_pages, generated_files
+    from neuralmedbench.cli.generated_docs import generated_files
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.atomic_write import write_text
 
-    for name, text in {**generated_files(), **card_pages(Path("config"))}.items():
+    for name, text in generated_files().items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not match the configuration; run `make docs`"

@@ -15,7 +15,6 @@ from conftest import ROOT
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.cli.generated_docs import card_pages
 from neuralmedbench.config.checklists import ANSWER_WORDS, ChecklistConfig
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
@@ -124,16 +123,6 @@ def test_a_croissant_description_stands_on_the_page_as_text(page: str) -> None:
     block = section(page, "cards")
     assert "a &lt;described&gt; benchmark" in block
     assert block.count("Croissant description:") == 1  # the other benchmark has none
-
-
-def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
-    pages = card_pages(ROOT / "config")
-    for name, text in pages.items():
-        assert (ROOT / name).read_text(encoding="utf-8") == text, f"{name} is stale: run `make docs`"
-    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "cards").iterdir()} == set(pages)
-    for form in read_card(ROOT / "config", DEPTH).forms:
-        for item in form.items:
-            assert f"| {item.id} | {item.about} |" in pages[f"docs/cards/{DEPTH}.md"]
 
 
 @pytest.mark.parametrize(
