@@ -237,8 +237,8 @@ def list_incomplete(args: Namespace) -> int:
     run = read_run(args.configfiles)
     print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
     files = incomplete_files(run)
-    for entry in files:
-        print(entry.path)
+    for path in files:
+        print(path)
     return INCOMPLETE if files else 0
 
 
@@ -264,7 +264,7 @@ def retry_run(args: Namespace) -> int:
         print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
         return 0
     print(incomplete_line(files, run).partition("; `nmb")[0], file=sys.stderr)
-    code = run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())
+    code = run_again(list(files), run, cores=args.cores or usable_cores())
     return code or (INCOMPLETE if incomplete_files(run) else 0)
 
 

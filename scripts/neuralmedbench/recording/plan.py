@@ -199,9 +199,7 @@ class _Planner:
         table = Path(self._benchmark, model)
         files = [self._results(model) / part for part in (f"responses/{table}.parquet", f"grades/{table}/{grader}.parquet")]
         if all(path.is_file() for path in files):
-            planted = plant_in_answers(
-                read_records(files[0], Response), read_records(files[1], Grade), self._references, patients=patients
-            )
+            planted = plant_in_answers(read_records(files[0], Response), read_records(files[1], Grade), self._references, patients=patients)
             return planted_responses(planted, self._references.items, patients)
         config = load_model_for(self._run.folder, self._benchmark, model)
         wanted = [row for row in requests_for(config, asked) if row.arm == Arm.FULL and row.runner in (Runner.OPEN, Runner.DIALOGUE)]

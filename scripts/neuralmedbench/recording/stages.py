@@ -55,14 +55,15 @@ def dvc_yaml(runs: Sequence[Run], made: Iterable[OutputRecord]) -> str:
     stages: dict[str, Any] = {}
     taken: set[str] = set()
     for run in sorted(shared, key=lambda run: (bool(run.configfiles), run.name)):
-        outs, written = files_of(run, records)
-        by_hand += written
+        outputs, written = files_of(run, records)
+        outs = sorted({_place(path, run) for path in outputs} - taken)
+        by_hand += [_place(path, run) for path in written]
         metrics = f"{run.results}/metrics.json"
         # DVC allows no dot in the name of a stage
         stages[f"report-{run.name.replace('.', '_')}" if run.configfiles else "report"] = {
             "cmd": shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", run.report]),
             "deps": INPUTS,
-            "outs": [_out(path) for path in outs if path not in {*taken, metrics}],
+            "outs": [_out(path) for path in outs if path != metrics],
             "metrics": [_out(metrics)],
         }
         taken.update(outs)
@@ -72,15 +73,15 @@ def dvc_yaml(runs: Sequence[Run], made: Iterable[OutputRecord]) -> str:
         "records": ("written by Snakemake", [METADATA.as_posix()]),
     }
     for name, (who, paths) in frozen.items():
-        unique = sorted(set(paths))
+        unique = sorted({*paths} - taken)
         if unique:
             stages[name] = {"cmd": f"echo {who}", "frozen": True, "outs": [_out(path) for path in unique]}
     plots = [{f"{run.results}/tables/leaderboard.csv": PLOT} for run in shared]
     return HEADER + yaml.dump({"stages": stages, "plots": plots}, Dumper=_Plain, sort_keys=False, width=140)
 
 
-def files_of(run: Run, records: Sequence[OutputRecord]) -> tuple[list[str], list[str]]:
-    """Return the files and folders that rules made for the report of a run, and those that people wrote; nothing of the private zone.
+def files_of(run: Run, records: Sequence[OutputRecord]) -> tuple[set[str], set[str]]:
+    """Return the files that rules made for the report of a run, and those that people wrote; nothing of the private zone.
 
     Raises
     ------
@@ -95,8 +96,16 @@ def files_of(run: Run, records: Sequence[OutputRecord]) -> tuple[list[str], list
     if lost := sorted(path for path in inputs | ({run.report} - outputs) if MADE_BY_RULES.match(path)):
         message = f"Snakemake has no record of how {lost[0]} was made; delete it and run again"
         raise DataError(message)
-    made, written = ({_place(path, run) for path in paths if is_shown(path)} for paths in (outputs, inputs))
-    return sorted(made), sorted(path for path in written - made if not path.startswith("config/"))
+    return set(filter(is_shown, outputs)), {path for path in inputs if path.startswith("data/") and is_shown(path)}
+
+
+def leftovers(run: Run, records: Sequence[OutputRecord]) -> list[str]:
+    """Find what lies in recorded folders and is not part of the run: withdrawn cases, tables of another version; sorted paths."""
+    outputs, _ = files_of(run, records)
+    parts = outputs | {parent.as_posix() for path in outputs for parent in Path(path).parents}
+    folders = {Path(_place(path, run)) for path in outputs}
+    inside = {path.as_posix() for folder in folders for pattern in ("*", "paper/*") for path in folder.glob(pattern)}
+    return sorted(inside - parts)
 
 
 def _place(path: str, run: Run) -> str:

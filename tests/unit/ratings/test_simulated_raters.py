@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import yaml
 
 import simulate_ratings
 from conftest import ROOT

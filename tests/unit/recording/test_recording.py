@@ -367,7 +367,7 @@ def test_imported_answers_that_are_missing_are_to_be_handed_in_and_never_retried
     why = "its answers are imported (nmb model import), those that are missing cannot be asked for"
     rows = [response("a", ResponseState.OK), replace(response("b", ResponseState.SKIPPED), error=why)]
     write("results/responses/demo/theirs.parquet", rows)
-    assert incomplete_files(run, tmp_path) == []
+    assert incomplete_files(run, tmp_path) == {}
     command = "nmb model import FILE --benchmark demo --model theirs"
     assert missing_lines(run, tmp_path) == [
         f"missing: 1 imported answer of theirs to demo; hand in the rest with `{command}`, and run again"
@@ -380,18 +380,18 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
     shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None]
 ) -> None:
     write("results/responses/demo/text.parquet", [response("a", ResponseState.OK), response("b", ResponseState.REFUSED)])
-    assert incomplete_files(shipped, tmp_path) == []
-    assert incomplete_line([], shipped) == ""
+    assert incomplete_files(shipped, tmp_path) == {}
+    assert incomplete_line({}, shipped) == ""
     rows = [response("a", ResponseState.FAILED), response("b", ResponseState.SKIPPED), response("c", ResponseState.SKIPPED)]
     rows = [replace(row, error="RateLimitError (429)" if row.item_id == "a" else "KEY is not set") for row in rows]
     write("results/responses/demo/image.parquet", rows)
     found = incomplete_files(shipped, tmp_path)
-    assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
+    assert list(found) == ["results/responses/demo/image.parquet"]
     words = "missing: 3 answers (1 failed, RateLimitError (429); 2 skipped, KEY is not set)"
     assert incomplete_line(found, shipped) == f"{words}; `nmb run retry` requests them again"
     # the printed command retries the run that printed it
     study = replace(shipped, configfiles=("config/two words.yaml", "config/study.yaml"))
-    assert incomplete_files(study, tmp_path) == []
+    assert incomplete_files(study, tmp_path) == {}
     write("results/study/responses/demo/image.parquet", rows)
     line = incomplete_line(incomplete_files(study, tmp_path), study)
     assert line == f"{words}; `nmb run retry --configfiles 'config/two words.yaml' config/study.yaml` requests them again"
@@ -569,7 +569,7 @@ def test_a_target_of_another_run_is_refused_with_the_right_one(shipped: Run) -> 
 
 
 def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_that_uses_none_of_them_is_not(
-    shipped: Run, monkeypatch: pytest.MonkeyPatch
+    shipped: Run,
 ) -> None:
     """`changed` are the outs of DVC, folders among them; a ledger that only grew makes nothing out of date."""
     made = {
@@ -581,11 +581,10 @@ def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_th
         "results/gone/tables/rates.csv": ("data/prompts/left.parquet",),
     }
     records = [OutputRecord(path=path, rule="", shellcmd="", inputs=own, params=(), checksums={}, ended=0) for path, own in made.items()]
-    monkeypatch.setattr(record, "read_metadata", lambda: records)
     others = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "third", "gone")]
 
     def overtaken(*changed: str) -> list[str]:
-        return list(record._overtaken(others, changed))
+        return list(record._overtaken(others, changed, records))
 
     assert overtaken("data/prompts/demo.parquet") == ["run other is out of date: data/prompts/demo.parquet has been made again since"]
     assert overtaken("data/slices/demo") == ["run other is out of date: data/slices/demo has been made again since"]

@@ -67,7 +67,9 @@ class ModelGrader:
         """Return the answers that the grader grades; those to items without gold are left out."""
         return [row for row in responses if row.item_id in gold and self.wants(row, items[row.item_id], gold[row.item_id])]
 
-    def requests(self, responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> dict[tuple[str, str], Request]:
+    def requests(
+        self, responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]
+    ) -> dict[tuple[str, str], Request]:
         """Return the requests by item and digest of the text: equal answers to one item are one request, whichever sample or arm they come from."""
         return {
             (row.item_id, text_digest(row.text)): self.request(row, items[row.item_id], gold[row.item_id])
