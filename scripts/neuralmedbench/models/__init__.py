@@ -7,7 +7,7 @@ batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid
 causes: can_be_asked, next_step
 console: log_served_models
-context_length: ContextLength
+context_length: ContextLength, LengthCount
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
 destinations: LOCAL, check_destination, destination_of, is_allowed, resources_of
 engine: answer_requests

@@ -243,10 +243,9 @@ def _missing(path: Path) -> Causes:
     kind = path.parts[-4:-2]
     if not path.is_file():
         return Counter()
-    if kind[-1] == "responses":
-        return Counter((str(row.state), row.error) for row in read_records(path, Response) if row.state in MISSING_STATES)
     if kind[0] != "grades":
-        return Counter()
+        rows = read_records(path, Response) if kind[-1] == "responses" else []
+        return Counter((str(row.state), row.error) for row in rows if row.state in MISSING_STATES)
     # a grader that was not asked about planted errors is complete, and an answer stays in its language
     lost = {GradeState.FAILED} if path.parent.name == PLANTED else set(GradeState) - {GradeState.OK, GradeState.NOT_GRADED}
     return Counter((str(row.state), row.explanation) for row in read_records(path, Grade) if row.state in lost)

@@ -649,7 +649,7 @@ def test_the_runs_that_are_here_are_listed_from_their_own_files(tmp_path: Path, 
     assert (paper.answers, paper.missing, paper.benchmarks, paper.models) == (2, 1, ("demo",), ("text",))
     assert tried.limited
     assert run_lines([former, paper, tried]) == [
-        "config  no report         config/study.yaml  demo by text  2 answers, 1 missing  not recorded",
-        "paper   1970-01-01 00:00  config/paper.yaml  demo by text  2 answers, 1 missing  recorded",
-        "try     no report         config/try.yaml  no benchmark by no model  0 answers, none missing  limited, no rank  not recorded",
+        "config  no report         config/study.yaml  demo by text              2 answers, 1 missing     not recorded",
+        "paper   1970-01-01 00:00  config/paper.yaml  demo by text              2 answers, 1 missing     recorded",
+        "try     no report         config/try.yaml    no benchmark by no model  0 answers, none missing  limited, no rank",
     ]
