@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, REVIEWER, VerbGroup, argument, one_of
@@ -28,7 +29,7 @@ DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
     argument("--work", type=Path, help="private folder for intermediate files, which show faces (default: the system's temporary folder)"),
     example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
 )
-def deidentify_folder(args: Namespace) -> int:
+def deidentify_folder(args: Namespace) -> Iterator[str]:
     """De-identify a folder of scans without the workflow.
 
     Writes cleaned DICOM files or a BIDS data set to a new folder, without names, dates, faces and burned-in text. The same key gives the
@@ -46,10 +47,9 @@ def deidentify_folder(args: Namespace) -> int:
     )
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
-    print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))
+    yield ", ".join(f"{number} {what}" for what, number in summarise_release(audit).items())
     # last, so that the audit is written even if the release fails its check
     check_release(audit)
-    return 0
 
 
 @DEID.verb(
@@ -65,7 +65,7 @@ def deidentify_folder(args: Namespace) -> int:
     CONFIG,
     example="--in /data/raw",
 )
-def show_dry_run(args: Namespace) -> int:
+def show_dry_run(args: Namespace) -> Iterator[str]:
     """Show which header elements would be removed, changed or kept, and why, without writing anything.
 
     No value is shown. The headers are cleaned in memory by the code of the workflow. Case ids are those of `nmb cases list` with --benchmark, running numbers
@@ -100,9 +100,7 @@ def show_dry_run(args: Namespace) -> int:
         wanted = read_header_rules(profile, args.options, args.elements)
     policy = CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
     result = dry_run(source, pseudonyms, policy)
-    for line in file_lines(result) if args.files else summary_lines(result):
-        print(line)
-    return 0
+    yield from file_lines(result) if args.files else summary_lines(result)
 
 
 @DEID.verb(
@@ -117,7 +115,7 @@ def show_dry_run(args: Namespace) -> int:
     DATA,
     example='--benchmark mine --case dee25f4a4762 --file dwi/sub-dee25f4a4762_dwi.bval --element "line 1" --reason "the b-value" --reviewer AB',
 )
-def accept_leaks(args: Namespace) -> int:
+def accept_leaks(args: Namespace) -> Iterator[str]:
     """Accept, with a reason, a value in a cleaned file that equals an identifier of its patient.
 
     It counts for this element of this file as it is: when the file changes, the case is kept back again. File, element, reason and initials
@@ -135,10 +133,9 @@ def accept_leaks(args: Namespace) -> int:
     places = [(file, args.element) for file in args.file]
     after = accept(before, case, identity, places=places, reason=args.reason, reviewer=args.reviewer)
     write_accepted_leaks(args.config, after)
-    print(
+    yield (
         f"{len(args.file)} accepted, {len(after.accepted)} in all of {args.benchmark}; run the pipeline again, and look at the sheet of the case"
     )
-    return 0
 
 
 @DEID.verb(
@@ -153,7 +150,7 @@ def accept_leaks(args: Namespace) -> int:
     DATA,
     example="--benchmark mine --reviewer AB --digest 7571b21ead6f --exclude dee25f4a4762=face_left --accept-rest",
 )
-def sign_review(args: Namespace) -> int:
+def sign_review(args: Namespace) -> Iterator[str]:
     """Sign the de-identification of patient data after reviewing every sheet."""
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
@@ -169,5 +166,4 @@ def sign_review(args: Namespace) -> int:
     check_up_to_date(sheets, benchmark, args.config, args.data)
     write_signed(reviews / f"{args.benchmark}.json", signed)
     exclude_cases(case_table(args.config, args.benchmark), excluded)
-    print(f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again")
-    return 0
+    yield f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again"

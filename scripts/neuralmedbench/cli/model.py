@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ ALARM_CODE = 20
     argument("--last-days", action="store_true", help="ask the providers' lists of models until when each is served; no data are sent"),
     example="--configfiles config/paper.yaml --out plan.csv",
 )
-def plan_calls(args: Namespace) -> int:
+def plan_calls(args: Namespace) -> Iterator[str]:
     """Show the requests of a run, the models that get them and the cost; nothing is sent.
 
     If the configuration has mistakes they are all printed, and the exit code is that of a run (11).
@@ -50,12 +51,11 @@ def plan_calls(args: Namespace) -> int:
         from neuralmedbench.models.api.model_list import listed_last_days
 
         days = listed_last_days(run.all_asked())
-    print("\n".join(plan_lines(rows, unplanned, run, spent_here(), listed_days=days)))
+    yield from plan_lines(rows, unplanned, run, spent_here(), listed_days=days)
     if args.out:
         write_plan(args.out, rows)
     if mistakes := run_mistakes(run):
         raise ConfigError(*mistakes)
-    return 0
 
 
 @MODEL.verb(
@@ -151,16 +151,15 @@ def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | 
     argument("--release", metavar="CHUNK", help="let the requests of this chunk be sent again: the provider does not have it"),
     example="",
 )
-def list_batches(args: Namespace) -> int:
+def list_batches(args: Namespace) -> Iterator[str]:
     """List what was handed in as batches, and decide about what a provider cannot tell."""
     from neuralmedbench.models.batch.log import batch_lines, release_chunk
 
     ledgers = Path("data/ledger")
     if args.release:
-        print(release_chunk(ledgers, args.release))
-        return 0
-    print("\n".join(batch_lines(ledgers)) or "nothing was handed in as a batch")
-    return 0
+        yield release_chunk(ledgers, args.release)
+        return
+    yield from batch_lines(ledgers) or ["nothing was handed in as a batch"]
 
 
 @MODEL.verb(
@@ -230,7 +229,7 @@ def judge_update(args: Namespace) -> int:
     DATA,
     example="answers.csv --benchmark exam --model their-model",
 )
-def import_responses(args: Namespace) -> int:
+def import_responses(args: Namespace) -> Iterator[str]:
     """Import answers from another run or harness; they are scored like any others.
 
     A table (.csv, .jsonl) has the columns item and text, and optionally sample (from 0), arm, strategy and turns. Logs of inspect and samples
@@ -274,11 +273,10 @@ def import_responses(args: Namespace) -> int:
         left_out=left_out,
         leave_unknown=args.leave_unknown,
     )
-    print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")
+    yield f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing"
     if counts.left_aside:
-        print(
+        yield (
             f"  {counts.left_aside} left aside: the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
         )
     if counts.unknown:
-        print(f"  {counts.unknown} left out: their ids are not in {benchmark}")
-    return 0
+        yield f"  {counts.unknown} left out: their ids are not in {benchmark}"

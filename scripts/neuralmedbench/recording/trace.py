@@ -318,10 +318,7 @@ def _listing(cell: TableCell, answers: TracedAnswers, *, at_most: int) -> Iterat
         keys = [key for row in responses for key in row.call_keys]
         request = responses[0].request_id[:SHORT] if responses else "none"
         call = f"call {keys[0][:SHORT]} (the first of {len(keys)})" if keys else "no call"
-        yield (
-            f"  {item.item_id}: {passed[place]} of {expected[place]} passed, {missing[place]} missing; "
-            f"request {request}, {call}"
-        )
+        yield (f"  {item.item_id}: {passed[place]} of {expected[place]} passed, {missing[place]} missing; request {request}, {call}")
         unread = Counter(why_unread(row.text, as_asked(item, row.arm)) for row in scores[place] if row.parse_status == ParseStatus.FAILED)
         yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
     if len(shown) < len(places):

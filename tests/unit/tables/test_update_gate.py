@@ -363,7 +363,12 @@ def test_the_command_ends_with_the_code_of_the_outcome(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "neuralmedbench.config.workflow.read_run",
         lambda _: SimpleNamespace(
-            config=PipelineConfig(benchmarks=(DEPTH,), models=("alpha",)), benchmarks={}, models={}, graders={}, results="results"
+            config=PipelineConfig(benchmarks=(DEPTH,), models=("alpha",)),
+            benchmarks={},
+            models={},
+            graders={},
+            all_graders={},
+            results="results",
         ),
     )
     monkeypatch.setattr("neuralmedbench.tables.study.read_study", lambda *_, **__: None)
