@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
 from neuralmedbench.cli.verbs import CONFIG, DATA, REVIEWER, VOCABULARY, VerbGroup, argument
+from neuralmedbench.errors import ConfigError
 
 if TYPE_CHECKING:
     from neuralmedbench.records.items import Gold
@@ -50,7 +51,6 @@ def import_benchmark(args: Namespace) -> Iterator[str]:
     from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
     from neuralmedbench.benchmarks.question_items import read_questions
     from neuralmedbench.config.load import nearest, wildcard
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.commands import close_folders
 
     sets = data_sets(args.config, args.data_set)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, note, one_of
+from neuralmedbench.errors import ConfigError
 
 CASES = VerbGroup("cases", "list the cases of patients, export them, and find traces of withdrawn ones")
 
@@ -31,7 +32,6 @@ def list_cases(args: Namespace) -> Iterator[str]:
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases, unlisted_notice
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
@@ -129,7 +129,6 @@ def remove_cases(args: Namespace) -> Iterator[str]:
     Refused for a case that is still in use: exclude it first, or take its scans out of the folder and list again. What was deleted is printed.
     Files with other cases too (answers in the ledger, tables, DVC's cache) are left; `nmb cases held --case` lists them.
     """
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases
     from neuralmedbench.recording.patient_traces import remove_case
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, REVIEWER, VerbGroup, argument, one_of
+from neuralmedbench.errors import ConfigError
 
 DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
 
@@ -76,7 +77,6 @@ def show_dry_run(args: Namespace) -> Iterator[str]:
     from neuralmedbench.deid.cleaning import CleaningPolicy
     from neuralmedbench.deid.release.dry_run import dry_run, file_lines, summary_lines
     from neuralmedbench.deid.release.settings import read_header_rules
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.pseudonyms import read_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
 

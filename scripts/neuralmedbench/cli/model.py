@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument, run_of
+from neuralmedbench.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,16 +36,14 @@ def plan_calls(args: Namespace) -> Iterator[str]:
 
     If the configuration has mistakes they are all printed, and the exit code is that of a run (11).
     """
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.models.model_run import spent_here
     from neuralmedbench.recording.plan import plan_lines, plan_run, write_plan
     from neuralmedbench.recording.run_mistakes import run_mistakes
 
     try:
-        run = read_run(args.configfiles)
+        run = run_of(args)
     except ConfigError:  # nothing can be planned: print all mistakes together
-        run = read_run(args.configfiles, also=run_mistakes)
+        run = run_of(args, run_mistakes)
     rows, unplanned = plan_run(run)
     days = None
     if args.last_days:
@@ -75,7 +74,6 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.config.arms import load_arms
     from neuralmedbench.config.load import load_model_for
     from neuralmedbench.config.run_names import results_of
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.files.vocabulary import read_vocabulary
@@ -181,14 +179,13 @@ def judge_update(args: Namespace) -> int:
     They stand in `update` of config/readiness.yaml. Nothing is asked: run the workflow first. Exit code 0: approve; 3: conditional; 4: review; 5: reject; 6: blocked, with the next step; 20 is
     added when an alarm is raised. Every verdict is a look that is paid for (docs/readiness.md); one at the same answers is free.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.recording.record import scored_files
     from neuralmedbench.report.gate import write_gate
     from neuralmedbench.tables.gate.plan import plan_update
     from neuralmedbench.tables.study import read_study
 
-    run, record = read_run(args.configfiles), Path("data/gate")
+    run, record = run_of(args), Path("data/gate")
     config = run.config
     if args.plan:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
@@ -238,7 +235,6 @@ def import_responses(args: Namespace) -> Iterator[str]:
     """
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
     from neuralmedbench.config.run_names import how_to_make
-    from neuralmedbench.errors import ConfigError, DataError
     from neuralmedbench.files.external_files import read_given
     from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.files.tables import read_records

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument
+from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument, run_of
 
 RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers or answer the questions themselves")
 ROUND = argument("--round", required=True, help="name of the round, for example r01")
@@ -37,7 +37,6 @@ def make_rating_round(args: Namespace) -> Iterator[str]:
     which the clinicians answer themselves; with --mode workup, they ask for the evidence as well.
     """
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.ratings.answering.answer_rounds import freeze_reader_round
     from neuralmedbench.ratings.folders import reader_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
@@ -47,7 +46,7 @@ def make_rating_round(args: Namespace) -> Iterator[str]:
 
     folder = args.folder / wildcard(args.round)
     require_new(folder)
-    run, form = read_run(args.configfiles), read_form(args.form)
+    run, form = run_of(args), read_form(args.form)
     if args.mode != "rate":
         strategy = Strategy.WORKUP if args.mode == "workup" else Strategy.DIRECT
         questions = round_questions(run, form.answers.families, strategy=strategy)
@@ -80,7 +79,6 @@ def make_adjudication(args: Namespace) -> Iterator[str]:
     An existing packet is never replaced.
     """
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
     from neuralmedbench.ratings.folders import write_round
     from neuralmedbench.ratings.form import read_form
@@ -89,7 +87,7 @@ def make_adjudication(args: Namespace) -> Iterator[str]:
 
     folder = args.folder / wildcard(args.round)
     require_new_name(folder, args.name)
-    run, form = read_run(args.configfiles), read_form(args.form)
+    run, form = run_of(args), read_form(args.form)
     if not args.unfinished:
         require_complete(folder, form)
     material = RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))

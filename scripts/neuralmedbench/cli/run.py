@@ -6,7 +6,8 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument, note
+from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument, note, run_of
+from neuralmedbench.errors import ConfigError
 
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """Between two looks at a run."""
@@ -43,10 +44,9 @@ def _positive(text: str) -> int:
 )
 def record_run(args: Namespace) -> None:
     """Record a complete run with DVC, or state why not; the workflow calls this at its end."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import missing_lines, record_run
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     try:
         # the line on missing answers is printed even if recording fails
         if line := record_run(run, overridden=args.overridden):
@@ -59,13 +59,12 @@ def record_run(args: Namespace) -> None:
 @RUN.verb("check", CONFIGFILES, example="--configfiles config/study.yaml")
 def check_run(args: Namespace) -> None:
     """Check the configuration of a run: all mistakes at once, before anything is made or sent."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.recording.run_mistakes import run_mistakes
     from neuralmedbench.records.items import Kind
     from neuralmedbench.records.words import counted
 
-    run = read_run(args.configfiles, also=run_mistakes)
+    run = run_of(args, run_mistakes)
     for notice in run.notices():
         note(notice)
     for name, benchmark in run.benchmarks.items():
@@ -87,10 +86,9 @@ def count_cores(_: Namespace) -> Iterator[int]:
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
 def audit_run(args: Namespace) -> Iterator[str]:
     """Check that every result matches its current inputs, code and settings."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.audit import audit_run
 
-    yield from audit_run(read_run(args.configfiles))
+    yield from audit_run(run_of(args))
 
 
 @RUN.verb("list", example="")
@@ -125,7 +123,6 @@ def compare_answers(args: Namespace) -> int:
     detected, or another model answered.
     """
     from neuralmedbench.config.run_names import results_folder
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.recording.finished_runs import finished_run
     from neuralmedbench.report.comparison import read_compared_run, write_comparison
 
@@ -143,8 +140,6 @@ def compare_answers(args: Namespace) -> int:
 
 
 def _probe(args: Namespace) -> int:
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.files.cases import read_audit
     from neuralmedbench.files.tables import read_by_item, read_records
@@ -155,7 +150,7 @@ def _probe(args: Namespace) -> int:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.tables.probe import ProbeTarget, probe_model
 
-    config, name = read_run(args.configfiles).config, args.benchmark
+    config, name = run_of(args).config, args.benchmark
     if config.replay:
         message = "the configuration says `replay`, which allows no calls; use one that does not"
         raise ConfigError(message)
@@ -221,10 +216,9 @@ def list_incomplete(args: Namespace) -> int:
 
     Exit code 0: nothing that can be asked for is missing; 3: something is.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, missing_lines
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     note(*(missing_lines(run) or ["nothing is missing"]))
     files = incomplete_files(run)
     for path in files:
@@ -243,12 +237,11 @@ def retry_run(args: Namespace) -> int:
 
     Exit code 3: some of them are still missing afterwards.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines
     from neuralmedbench.recording.stages import run_again
     from neuralmedbench.runtime.machine import usable_cores
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     files = incomplete_files(run)
     if not files:
         note(*(missing_lines(run) or ["nothing is missing"]))
@@ -308,11 +301,10 @@ def export_run(args: Namespace) -> int:
     about few patients and single answers of private benchmarks are held back, and a private id in any file stops it. What is not up to date is
     made first.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.stages import make_files
     from neuralmedbench.runtime.machine import usable_cores
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     folder = f"{run.results}/exports"
     code = make_files([folder], run, cores=usable_cores())
     if not code:
@@ -344,7 +336,6 @@ def trace_number(args: Namespace) -> Iterator[str]:
 def write_docs(args: Namespace) -> None:
     """Write the files that are generated from the configuration."""
     from neuralmedbench.cli.generated_docs import generated_files
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.atomic_write import write_text
 
     for name, text in generated_files().items():

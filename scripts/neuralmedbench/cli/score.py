@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import VOCABULARY, VerbGroup, argument, note
+from neuralmedbench.errors import ConfigError
 
 SCORE = VerbGroup("score", "score a file of answers without the workflow")
 
@@ -29,7 +30,6 @@ def score_structured(args: Namespace) -> None:
     denominators and descriptive names (docs/benchmarks.md). Faulty lines of the file are counted in the output and reported on standard
     error.
     """
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.json_files import write_json
     from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
     from neuralmedbench.scoring.structured.prediction_rows import read_predictions

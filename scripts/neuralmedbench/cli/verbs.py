@@ -10,9 +10,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from neuralmedbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from neuralmedbench.config.workflow import Run
 
 Argument = Callable[[Any], object]
 """Adds itself to a parser or to an argument group."""
@@ -25,6 +28,13 @@ Function = Callable[[argparse.Namespace], Iterable[object] | int | None]
 def note(*lines: object) -> None:
     """Print lines on the error output, beside the result."""
     print(*lines, sep="\n", file=sys.stderr)
+
+
+def run_of(args: argparse.Namespace, also: Callable[[Run], Iterable[str]] | None = None) -> Run:
+    """Read the run of the configuration files in the arguments; ConfigError as in `read_run`."""
+    from neuralmedbench.config.workflow import read_run
+
+    return read_run(args.configfiles, also=also) if also else read_run(args.configfiles)
 
 
 def argument(*names: str, **settings: Any) -> Argument:

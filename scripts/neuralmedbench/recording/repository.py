@@ -144,23 +144,20 @@ def open_repository() -> Iterator[Repository]:
     try:
         with Repo() as repo:
             yield Repository(repo)
-    except RemoteConfigError:
-        message = f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}"
-        raise ConfigError(message) from None
-    except LockError:
-        message = "another process is using dvc here: wait for it to end, and run again"
-        raise ConfigError(message) from None
     except FileTransferError as error:
         message = f"{error.amount} objects could not be fetched from the remote: can it be reached? nothing here was changed"
         raise DataError(message) from None
     except CheckoutError as error:
         message = f"{len(error.target_infos)} outs could not be written, first {error.target_infos[0]}: free space, then pull again"
         raise DataError(message) from None
-    except ImportError as error:  # DVC has a separate package for each kind of remote, and names it
-        message = f"the remote cannot be used: {error}"
-        raise ConfigError(message) from None
-    except OutputNotFoundError:
-        raise ConfigError(MISMATCH) from None
+    except (RemoteConfigError, LockError, OutputNotFoundError, ImportError) as error:
+        messages = {
+            RemoteConfigError: f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}",
+            LockError: "another process is using dvc here: wait for it to end, and run again",
+            OutputNotFoundError: MISMATCH,
+            ImportError: f"the remote cannot be used: {error}",  # DVC has a package for each kind of remote, and names it
+        }
+        raise ConfigError(next(text for kind, text in messages.items() if isinstance(error, kind))) from None
     except DvcException as error:
         raise _explain(error) from None
     # a full or read-only disk is not a fault of the remote

@@ -62,7 +62,7 @@ def dvc_yaml(runs: Sequence[Run], made: Iterable[OutputRecord]) -> str:
         # DVC allows no dot in the name of a stage
         stages[f"report-{run.name.replace('.', '_')}" if run.configfiles else "report"] = {
             "cmd": shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", run.report]),
-            "deps": INPUTS,
+            "deps": [*INPUTS],
             "outs": [_out(path) for path in outs if path != metrics],
             "metrics": [_out(metrics)],
         }
@@ -76,8 +76,8 @@ def dvc_yaml(runs: Sequence[Run], made: Iterable[OutputRecord]) -> str:
         unique = sorted({*paths} - taken)
         if unique:
             stages[name] = {"cmd": f"echo {who}", "frozen": True, "outs": [_out(path) for path in unique]}
-    plots = [{f"{run.results}/tables/leaderboard.csv": PLOT} for run in shared]
-    return HEADER + yaml.dump({"stages": stages, "plots": plots}, Dumper=_Plain, sort_keys=False, width=140)
+    plots = [{f"{run.results}/tables/leaderboard.csv": {**PLOT}} for run in shared]
+    return HEADER + yaml.safe_dump({"stages": stages, "plots": plots}, sort_keys=False, width=140)
 
 
 def files_of(run: Run, records: Sequence[OutputRecord]) -> tuple[set[str], set[str]]:
@@ -121,13 +121,6 @@ def _ledgers(run: Run) -> list[str]:
     asking = [name for name, grader in run.all_graders.items() if grader.kind == "llm"]
     names = [*run.models, *(f"graders/{model}/{grader}" for model in (PLANTED, *run.models) for grader in asking)]
     return [f"data/ledger/{benchmark}/{name}.jsonl" for benchmark in run.recorded() for name in names]
-
-
-class _Plain(yaml.SafeDumper):
-    """YAML without anchors, which DVC reads but people do not."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def _out(path: str) -> dict[str, dict[str, bool]]:
