@@ -30,59 +30,22 @@ def list_cases(args: Namespace) -> Iterator[str]:
     of every case, the words of their headers and the entries of `sequence_map` that they fit. Cases that may be one are named, and joins.csv
     there has the rows for `files.csv` that join them.
     """
-    from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
     from neuralmedbench.files.case_flow import stopping_share
-    from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases, unlisted_notice
-    from neuralmedbench.files.pseudonyms import read_key, write_new_key
-    from neuralmedbench.ingest.case_tables import JOINS, keyed_pseudonyms, linked_pseudonyms, write_listing
-    from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
-    from neuralmedbench.ingest.persons_labels import map_notices
-    from neuralmedbench.records.items import Kind
-    from neuralmedbench.runtime.commands import private_files
+    from neuralmedbench.files.pseudonyms import write_new_key
+    from neuralmedbench.ingest.benchmark_listing import list_benchmark, notices
+    from neuralmedbench.ingest.listing import summarise
 
     if args.new_key:
         write_new_key(args.new_key)
         yield "a new key was written; keep it safe: with another key, the same patients get other ids"
         return
-    benchmark = load_benchmark(args.config, args.benchmark)
-    if benchmark.source == "phantoms" or not benchmark.has_cases:
-        message = f"{args.benchmark}: `nmb cases list` is for your own scans or pictures of patients; the case table of the phantoms is part of the project"
-        raise ConfigError(message)
-    key = read_key(benchmark.key_file)
-    # the key of the demo is in the repository, so pseudonyms made with it protect nobody
-    published = args.config / "demo.key"
-    if published.exists() and key == read_key(published):
-        message = (
-            "the key of the demo is public, and anybody who has a key can link pseudonyms to patients; make your own with --new-key FILE"
-        )
-        raise ConfigError(message)
-    private, table = args.data / "raw" / args.benchmark, case_table(args.config, args.benchmark)
-    # Safe Harbor allows no ids derived from identifiers: ids are random, and linked in a private table
-    pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
-    find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
-    with private_files([private / "listing.tsv"], [args.data / "raw"]):
-        listing = list_cases(Path(benchmark.source), pseudonyms, find, benchmark.sequence_map if benchmark.kind is Kind.SCANS else None)
-        write_listing(listing, table, private)
+    benchmark, listing = list_benchmark(args.benchmark, args.config, args.data)
     yield ", ".join(f"{number} {what}" for what, number in summarise(listing).items())
-    if benchmark.kind is Kind.SCANS:
-        note(
-            f"{stopping_share(len(listing.cases), MAX_QUARANTINED_FRACTION)}; the run's configuration may set another share (max_quarantined_fraction)",
-        )
-    rows = read_case_table(table)
-    for notice in listing.notices:
-        yield notice
-    if listing.joins:
-        yield (
-            f"the rows for files.csv that join them are in {(private / JOINS).as_posix()}: copy those of one patient and visit, and list again"
-        )
-    if notice := same_uids_notice(listing):
-        yield notice
-    overrides = {row.case_id: row.sequence_overrides for row in rows}
-    for notice in map_notices({case.index.case_id: case.series for case in listing.cases}, overrides, benchmark.sequence_map):
-        yield notice
-    if gone := unlisted_cases(args.data, args.benchmark, rows):
-        yield unlisted_notice(args.benchmark, gone)
+    if benchmark.kind == "scans":
+        share = stopping_share(len(listing.cases), MAX_QUARANTINED_FRACTION)
+        note(f"{share}; the run's configuration may set another share (max_quarantined_fraction)")
+    yield from notices(args.benchmark, benchmark, listing, args.config, args.data)
 
 
 @CASES.verb(

@@ -72,34 +72,15 @@ def show_dry_run(args: Namespace) -> Iterator[str]:
     No value is shown. The headers are cleaned in memory by the code of the workflow. Case ids are those of `nmb cases list` with --benchmark, running numbers
     with --in. A header keeps more than a BIDS sidecar, which has a short list of keys.
     """
-    from neuralmedbench.config.deidentification import header_options
-    from neuralmedbench.config.load import load_benchmark
-    from neuralmedbench.deid.cleaning import CleaningPolicy
-    from neuralmedbench.deid.release.dry_run import dry_run, file_lines, summary_lines
-    from neuralmedbench.deid.release.settings import read_header_rules
-    from neuralmedbench.files.pseudonyms import read_key
-    from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
+    from neuralmedbench.deid.release.dry_run import dry_run_of_benchmark, dry_run_of_folder, file_lines, summary_lines
 
-    source, profile, key, pseudonyms = args.source, args.profile or "pseudonymised", b"", numbered_pseudonyms()
+    if args.benchmark and (args.profile or args.options or args.elements):
+        message = "--profile, --options and --elements belong to --in; those of a benchmark stand in its YAML file"
+        raise ConfigError(message)
     if args.benchmark:
-        benchmark = load_benchmark(args.config, args.benchmark)
-        if not benchmark.has_cases or benchmark.kind != "scans" or benchmark.source == "phantoms":
-            message = f"{args.benchmark}: `nmb deid dry-run` reads the headers of your own scans; this benchmark has none"
-            raise ConfigError(message)
-        if args.profile or args.options or args.elements:
-            message = "--profile, --options and --elements belong to --in; those of a benchmark stand in its YAML file"
-            raise ConfigError(message)
-        source, profile, wanted = Path(benchmark.source), benchmark.profile, benchmark.deidentification
-        if profile != "safe_harbor":  # the random ids of that profile are made by the listing, which writes them
-            key = read_key(benchmark.key_file)
-            pseudonyms = keyed_pseudonyms(key)
+        result = dry_run_of_benchmark(args.benchmark, args.config)
     else:
-        if not source.is_dir():
-            message = "--in: expected a folder with scans, but there is no such folder; check the path"
-            raise ConfigError(message)
-        wanted = read_header_rules(profile, args.options, args.elements)
-    policy = CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
-    result = dry_run(source, pseudonyms, policy)
+        result = dry_run_of_folder(args.source, args.profile or "pseudonymised", args.options, args.elements)
     yield from file_lines(result) if args.files else summary_lines(result)
 
 

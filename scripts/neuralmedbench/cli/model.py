@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument, run_of
-from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,11 +179,9 @@ def judge_update(args: Namespace) -> int:
     They stand in `update` of config/readiness.yaml. Nothing is asked: run the workflow first. Exit code 0: approve; 3: conditional; 4: review; 5: reject; 6: blocked, with the next step; 20 is
     added when an alarm is raised. Every verdict is a look that is paid for (docs/readiness.md); one at the same answers is free.
     """
-    from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.recording.record import scored_files
-    from neuralmedbench.report.gate import write_gate
+    from neuralmedbench.report.gate import judge_run
     from neuralmedbench.tables.gate.plan import plan_update
-    from neuralmedbench.tables.study import read_study
 
     run, record = run_of(args), Path("data/gate")
     config = run.config
@@ -195,18 +193,7 @@ def judge_update(args: Namespace) -> int:
     if absent := next((path for path in scored_files(run) if not Path(path).is_file()), ""):
         print(f"{args.model}: blocked ({absent} is not there: the run is not finished; run the workflow, or wait for it to end)")
         return GATE_CODES["blocked"]
-    study = read_study(
-        Path(),
-        list(run.benchmarks),
-        list(run.models),
-        list(run.graders),
-        vocabulary=Path(config.vocabulary),
-        settings=IntervalSettings(**config.statistics.model_dump(), margin=config.comparison.margin),
-        grader_floor=config.grader_checks.floor,
-        limit=config.limit,
-        results=Path(run.results),
-    )
-    found = write_gate(study, args.model, record, Path(run.results))
+    found = judge_run(run, args.model, record)
     print("\n".join([*found.lines, str(found.page.absolute())]))
     return GATE_CODES[found.outcome] + (ALARM_CODE if found.alarmed else 0)
 
@@ -233,46 +220,11 @@ def import_responses(args: Namespace) -> Iterator[str]:
     of lmms-eval are read as they are. Make the prompts of the benchmark first:
     snakemake --cores 2 --config 'benchmarks=[<benchmark>]' -- data/prompts/<benchmark>.parquet
     """
-    from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
-    from neuralmedbench.config.run_names import how_to_make
+    from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.external_files import read_given
-    from neuralmedbench.files.json_files import read_json_record
-    from neuralmedbench.files.tables import read_records
-    from neuralmedbench.models.imported_answers import import_answers
-    from neuralmedbench.models.requests_of_model import fits_layout
-    from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
-    from neuralmedbench.records.requests import Request
+    from neuralmedbench.models.imported_answers import import_given
 
-    benchmark, name = wildcard(args.benchmark), wildcard(args.model)
-    model = load_model_for(args.config, benchmark, name)
-    # answers that chose the items would be scored on items chosen to be hard for them
-    config = load_benchmark(args.config, benchmark)
-    if name in config.reference_pool and not args.fresh:
-        message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
-        raise ConfigError(message)
-    prompts = args.data / "prompts" / f"{benchmark}.parquet"
-    if not prompts.is_file():
-        message = f"the prompts of {benchmark} are not there; make them first: {how_to_make(prompts, benchmark)}"
-        raise DataError(message)
-    requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)
-    path = Path(config.questions or "", IMPORT_RECORD)
-    refused = (
-        read_json_record(path, ImportRecord, remedy="import the data set again").refused if config.questions and path.is_file() else ()
-    )
-    left_out = {item for row in refused if row.question_id for item in (row.question_id, f"{benchmark}/{row.question_id}")}
-    counts = import_answers(
-        requests,
-        model,
-        given,
-        ledger=args.data / "ledger" / benchmark / f"{name}.jsonl",
-        left_out=left_out,
-        leave_unknown=args.leave_unknown,
-    )
-    yield f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing"
-    if counts.left_aside:
-        yield (
-            f"  {counts.left_aside} left aside: the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
-        )
-    if counts.unknown:
-        yield f"  {counts.unknown} left out: their ids are not in {benchmark}"
+    benchmark, model = wildcard(args.benchmark), wildcard(args.model)
+    options = {"fresh": args.fresh, "leave_unknown": args.leave_unknown}
+    yield from import_given(benchmark, model, given, config=args.config, data=args.data, **options)

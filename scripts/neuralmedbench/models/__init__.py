@@ -13,7 +13,7 @@ destinations: LOCAL, check_destination, destination_of, is_allowed, resources_of
 engine: answer_requests
 explain: explain, explain_stored
 forecast: Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
-imported_answers: ImportCounts, check_import, import_answers
+imported_answers: ImportCounts, check_import, import_answers, import_given
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 life: last_day, life_lines, life_words
