@@ -6,17 +6,9 @@ import datetime
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument, run_of
 from neuralmedbench.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralmedbench.config.model import ModelConfig
-    from neuralmedbench.records.requests import Request
-    from neuralmedbench.records.responses import Response
 
 MODEL = VerbGroup("model", "plan calls, explain requests, judge an update and import answers")
 GATE_CODES = {"approve": 0, "conditional": 3, "review": 4, "reject": 5, "blocked": 6}
@@ -69,79 +61,22 @@ def plan_calls(args: Namespace) -> Iterator[str]:
     CONFIGFILES,
     example="--benchmark demo --model gpt-4o --item ITEM",
 )
-def explain_request(args: Namespace) -> int:
+def explain_request(args: Namespace) -> Iterator[str]:
     """Show what a model is sent for one item, why its answer is present or missing, and how it was read."""
-    from neuralmedbench.config.arms import load_arms
-    from neuralmedbench.config.load import load_model_for
     from neuralmedbench.config.run_names import results_of
-    from neuralmedbench.files.tables import read_records
-    from neuralmedbench.files.texts import for_terminal
-    from neuralmedbench.files.vocabulary import read_vocabulary
-    from neuralmedbench.models.explain import explain_stored
-    from neuralmedbench.models.registry import code_of
-    from neuralmedbench.models.requests_of_model import fits_layout, too_many_pictures
     from neuralmedbench.recording.record import not_graded_lines
-    from neuralmedbench.records.arm_changes import as_asked
-    from neuralmedbench.records.items import Item
-    from neuralmedbench.records.requests import Request
-    from neuralmedbench.records.scores import Score, text_digest
-    from neuralmedbench.scoring.explain_reading import describe_reading
+    from neuralmedbench.scoring.explain_request import AskedRequest, explain_request
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
 
-    def wanted(row: Request | Response) -> bool:
-        return (row.item_id, row.arm) == (args.item, args.arm) and args.strategy in (None, row.strategy)
-
     results = results_of(args.configfiles)
+    asked = AskedRequest(args.benchmark, args.model, args.item, args.arm, args.strategy)
     if args.grader:
-        print(for_terminal(explain_stored_grades(args.benchmark, args.model, args.grader, wanted, results=results)))
-        return 0
-    model = load_model_for(Path("config"), args.benchmark, args.model)
-    requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
-    selected = [request for request in requests if wanted(request)]
-    if reasons := [why for request in selected if (why := too_many_pictures(request, model.max_images))]:
-        message = f"{args.model} does not get this request: {reasons[0]}"
-        raise ConfigError(message)
-    if others := [request.layout for request in selected if not fits_layout(request, model)]:
-        message = f"{args.model} does not get this request: it is in the layout {others[0]}, and `layout` of its yaml is {model.layout or 'not set'}"
-        raise ConfigError(message)
-    if not selected:
-        known = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
-        message = f"{args.benchmark}: no request for this item, arm and strategy; the item has: {', '.join(known) or 'none'}"
-        raise ConfigError(message)
-    place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
-    ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
-    items, stored = Path(f"data/items/{args.benchmark}.parquet"), Path(f"{results}/scores/{place}.parquet")
-    item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
-    rows = [row for row in read_records(stored, Score) if (row.item_id, row.arm) == (args.item, args.arm)] if stored.is_file() else []
-    scores = {row.text_sha256: row for row in rows if row.revision == model.revision}
-    asked = as_asked(item, args.arm) if item else None
-    # an answer numbers the pictures as the arm sends them
-    if asked and (layout := next((arm.layout for arm in load_arms(Path("config"), [args.arm], args.benchmark).values()), None)):
-        asked = layout.item_as_shown(asked)
-    reading = (lambda text: describe_reading(text, asked, scores.get(text_digest(text)))) if asked else None
-    print(
-        for_terminal(
-            explain_stored(
-                selected,
-                model,
-                code=code,
-                ledger=ledger,
-                table=table,
-                reading=reading,
-                informant=_informant_of(selected, args.benchmark),
-            )
-        )
-    )
-    if any(row.scored and not row.missing and row.passed is None for row in scores.values()):
-        print(*not_graded_lines(results, [args.benchmark]), sep="\n")
-    return 0
-
-
-def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | None:
-    from neuralmedbench.config.load import load_informant
-
-    informed = any(request.inquiry and request.inquiry.informant for request in requests)
-    return load_informant(Path("config"), benchmark) if informed else None
+        yield explain_stored_grades(args.benchmark, args.model, args.grader, asked.has, results=results)
+        return
+    text, ungraded = explain_request(asked, vocabulary=args.vocabulary, results=results)
+    yield text
+    if ungraded:
+        yield from not_graded_lines(results, [args.benchmark])
 
 
 @MODEL.verb(
