@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("untimed")  # a busy machine makes no property false
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
+PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock")
 NMB = (
     sys.executable,
     "-c",

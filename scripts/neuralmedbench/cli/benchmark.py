@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
 from neuralmedbench.cli.verbs import CONFIG, DATA, REVIEWER, VOCABULARY, VerbGroup, argument
+from neuralmedbench.errors import ConfigError
 
 if TYPE_CHECKING:
     from neuralmedbench.records.items import Gold
@@ -40,7 +41,7 @@ def _data_sets(argv: Sequence[str]) -> str:
     example="medframeqa --from ~/medframeqa",
     appendix=_data_sets,
 )
-def import_benchmark(args: Namespace) -> int:
+def import_benchmark(args: Namespace) -> Iterator[str]:
     """Import a data set that you downloaded; nothing is fetched from the network.
 
     Writes data/questions/<name>/ (questions, answers, list of pictures, import.json), data/raw/<name>/ (the pictures, never shared) and,
@@ -50,7 +51,6 @@ def import_benchmark(args: Namespace) -> int:
     from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
     from neuralmedbench.benchmarks.question_items import read_questions
     from neuralmedbench.config.load import nearest, wildcard
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.commands import close_folders
 
     sets = data_sets(args.config, args.data_set)
@@ -66,10 +66,9 @@ def import_benchmark(args: Namespace) -> int:
     close_folders([places.pictures], [args.data / "raw"])
     record = import_set(data_set, args.folder, name, places, part=args.part)
     written = write_yaml(path, data_set, record, places)
-    print(import_summary(record, written=written))
+    yield import_summary(record, written=written)
     for line in _outside(read_questions(places.tables).diagnoses, args.vocabulary):
-        print(f"look at this: {line}")
-    return 0
+        yield f"look at this: {line}"
 
 
 def _outside(diagnoses: Sequence[Gold], vocabulary: Path) -> list[str]:
@@ -98,7 +97,7 @@ def _outside(diagnoses: Sequence[Gold], vocabulary: Path) -> list[str]:
     argument("--out", type=Path, help="page to write (default: data/checks/<benchmark>.html)"),
     example="--benchmark mine",
 )
-def check_benchmark(args: Namespace) -> int:
+def check_benchmark(args: Namespace) -> Iterator[str]:
     """Check your own benchmark and preview what a model would be sent.
 
     Reads its YAML file, case table and answers, and whatever the workflow has already made of it; writes one offline page. A mistake is
@@ -114,11 +113,10 @@ def check_benchmark(args: Namespace) -> int:
     out = args.out or args.data / "checks" / f"{name}.html"
     write_text(out, check_page(result, args.data.parent))
     for label, value in result.rows:
-        print(f"{label}: {value}")
+        yield f"{label}: {value}"
     for text in result.warnings:
-        print(f"look at this: {text}")
-    print(f"written: {out.as_posix()}")
-    return 0
+        yield f"look at this: {text}"
+    yield f"written: {out.as_posix()}"
 
 
 @BENCHMARK.verb(
@@ -132,7 +130,7 @@ def check_benchmark(args: Namespace) -> int:
     argument("--scores", type=Path, default=Path("results/scores"), help="folder of the scores (default: results/scores)"),
     example="--benchmark exam --decisions decisions.csv --to exam-curated",
 )
-def curate_benchmark(args: Namespace) -> int:
+def curate_benchmark(args: Namespace) -> Iterator[str]:
     """Curate an imported data set in four stages.
 
     The stages keep complete cases, apply the experts' decisions, require structured ground truth, and remove the questions that a pool of
@@ -153,14 +151,13 @@ def curate_benchmark(args: Namespace) -> int:
     scores = read_scores(args.scores / args.benchmark, args.config, pool)
     record, result = curate_folder(folder, (path, config), args.decisions, scores, curated)
     for stage in record.stages:
-        print(f"{stage.stage}: {stage.entered} questions, {stage.removed} removed")
-    print(f"{record.kept} kept; {folder.as_posix()}/removed.csv has the reason for each removed one")
+        yield f"{stage.stage}: {stage.entered} questions, {stage.removed} removed"
+    yield f"{record.kept} kept; {folder.as_posix()}/removed.csv has the reason for each removed one"
     if curated:
         target = args.data / "questions" / curated
         written = write_curated_yaml(args.config, args.benchmark, curated, target, pool)
         write_curated(read_questions(folder), result, folder, target)
-        print(f"config/benchmarks/{curated}.yaml {'written' if written else 'exists and was left unchanged'}")
-    return 0
+        yield f"config/benchmarks/{curated}.yaml {'written' if written else 'exists and was left unchanged'}"
 
 
 @BENCHMARK.verb(
@@ -174,7 +171,7 @@ def curate_benchmark(args: Namespace) -> int:
     DATA,
     example='--benchmark mine --item mine/c0ffee/differential_diagnosis --where notes --reason "the referral asks to confirm it" --reviewer AB',
 )
-def accept_leaks(args: Namespace) -> int:
+def accept_leaks(args: Namespace) -> Iterator[str]:
     """Accept, with a reason, that a text of an item names its answer."""
     from neuralmedbench.benchmarks.leak_review import accept_text, read_accepted, write_accepted
     from neuralmedbench.config.run_names import how_to_make
@@ -191,5 +188,4 @@ def accept_leaks(args: Namespace) -> int:
     before = read_accepted(path, args.benchmark)
     after = accept_text(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)
     write_accepted(path, after)
-    print(f"{path.as_posix()}: {len(after.accepted)} accepted; run the pipeline again")
-    return 0
+    yield f"{path.as_posix()}: {len(after.accepted)} accepted; run the pipeline again"

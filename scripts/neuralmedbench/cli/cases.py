@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, one_of
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, note, one_of
+from neuralmedbench.errors import ConfigError
 
 CASES = VerbGroup("cases", "list the cases of patients, export them, and find traces of withdrawn ones")
 
@@ -21,7 +22,7 @@ CASES = VerbGroup("cases", "list the cases of patients, export them, and find tr
     DATA,
     example="--benchmark mine",
 )
-def list_cases(args: Namespace) -> int:
+def list_cases(args: Namespace) -> Iterator[str]:
     """List the cases in your own folder, or write a key for their pseudonyms.
 
     Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only) and, in the private zone, data/raw/<benchmark>/<case>/files.json and
@@ -29,62 +30,22 @@ def list_cases(args: Namespace) -> int:
     of every case, the words of their headers and the entries of `sequence_map` that they fit. Cases that may be one are named, and joins.csv
     there has the rows for `files.csv` that join them.
     """
-    from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.case_flow import stopping_share
-    from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases, unlisted_notice
-    from neuralmedbench.files.pseudonyms import read_key, write_new_key
-    from neuralmedbench.ingest.case_tables import JOINS, keyed_pseudonyms, linked_pseudonyms, write_listing
-    from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
-    from neuralmedbench.ingest.persons_labels import map_notices
-    from neuralmedbench.records.items import Kind
-    from neuralmedbench.runtime.commands import private_files
+    from neuralmedbench.files.pseudonyms import write_new_key
+    from neuralmedbench.ingest.benchmark_listing import list_benchmark, notices
+    from neuralmedbench.ingest.listing import summarise
 
     if args.new_key:
         write_new_key(args.new_key)
-        print("a new key was written; keep it safe: with another key, the same patients get other ids")
-        return 0
-    benchmark = load_benchmark(args.config, args.benchmark)
-    if benchmark.source == "phantoms" or not benchmark.has_cases:
-        message = f"{args.benchmark}: `nmb cases list` is for your own scans or pictures of patients; the case table of the phantoms is part of the project"
-        raise ConfigError(message)
-    key = read_key(benchmark.key_file)
-    # the key of the demo is in the repository, so pseudonyms made with it protect nobody
-    published = args.config / "demo.key"
-    if published.exists() and key == read_key(published):
-        message = (
-            "the key of the demo is public, and anybody who has a key can link pseudonyms to patients; make your own with --new-key FILE"
-        )
-        raise ConfigError(message)
-    private, table = args.data / "raw" / args.benchmark, case_table(args.config, args.benchmark)
-    # Safe Harbor allows no ids derived from identifiers: ids are random, and linked in a private table
-    pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
-    find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
-    with private_files([private / "listing.tsv"], [args.data / "raw"]):
-        listing = list_cases(Path(benchmark.source), pseudonyms, find, benchmark.sequence_map if benchmark.kind is Kind.SCANS else None)
-        write_listing(listing, table, private)
-    print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
-    if benchmark.kind is Kind.SCANS:
-        print(
-            f"{stopping_share(len(listing.cases), MAX_QUARANTINED_FRACTION)}; the run's configuration may set another share (max_quarantined_fraction)",
-            file=sys.stderr,
-        )
-    rows = read_case_table(table)
-    for notice in listing.notices:
-        print(notice)
-    if listing.joins:
-        print(
-            f"the rows for files.csv that join them are in {(private / JOINS).as_posix()}: copy those of one patient and visit, and list again"
-        )
-    if notice := same_uids_notice(listing):
-        print(notice)
-    overrides = {row.case_id: row.sequence_overrides for row in rows}
-    for notice in map_notices({case.index.case_id: case.series for case in listing.cases}, overrides, benchmark.sequence_map):
-        print(notice)
-    if gone := unlisted_cases(args.data, args.benchmark, rows):
-        print(unlisted_notice(args.benchmark, gone))
-    return 0
+        yield "a new key was written; keep it safe: with another key, the same patients get other ids"
+        return
+    benchmark, listing = list_benchmark(args.benchmark, args.config, args.data)
+    yield ", ".join(f"{number} {what}" for what, number in summarise(listing).items())
+    if benchmark.kind == "scans":
+        share = stopping_share(len(listing.cases), MAX_QUARANTINED_FRACTION)
+        note(f"{share}; the run's configuration may set another share (max_quarantined_fraction)")
+    yield from notices(args.benchmark, benchmark, listing, args.config, args.data)
 
 
 @CASES.verb(
@@ -94,7 +55,7 @@ def list_cases(args: Namespace) -> int:
     CONFIG,
     example="--benchmark mine",
 )
-def list_held(args: Namespace) -> int:
+def list_held(args: Namespace) -> Iterator[str]:
     """List the files and folders that still hold withdrawn patients.
 
     Withdrawn cases are those that the case table excludes, and those that left it because their scans were taken out of the folder. Each line
@@ -108,16 +69,14 @@ def list_held(args: Namespace) -> int:
     gone = unlisted_cases(Path("data"), args.benchmark, table)
     withdrawn = sorted({row.case_id for row in table if row.exclude} | set(gone))
     traces = find_traces(Path(), withdrawn_ids(table, gone) | set(args.case))
-    print(
+    note(
         f"{args.benchmark}: {len(withdrawn) - len(gone)} of {len(table)} cases are excluded, {len(gone)} are no longer listed;"
         f" {len(traces)} places still hold them",
-        file=sys.stderr,
     )
     for entry in traces:
-        print(f"{entry.path}\t{entry.what}")
+        yield f"{entry.path}\t{entry.what}"
     if any(f"sub-{case}" in entry.path.split("/") for case in withdrawn for entry in traces):
-        print(f"their folders are deleted by: nmb cases remove --benchmark {args.benchmark} {' '.join(withdrawn)}", file=sys.stderr)
-    return 0
+        note(f"their folders are deleted by: nmb cases remove --benchmark {args.benchmark} {' '.join(withdrawn)}")
 
 
 @CASES.verb(
@@ -127,13 +86,12 @@ def list_held(args: Namespace) -> int:
     CONFIG,
     example="--benchmark mine dee25f4a4762",
 )
-def remove_cases(args: Namespace) -> int:
+def remove_cases(args: Namespace) -> Iterator[str]:
     """Delete the folders of withdrawn cases: index, scans, slices, review sheet, logs.
 
     Refused for a case that is still in use: exclude it first, or take its scans out of the folder and list again. What was deleted is printed.
     Files with other cases too (answers in the ledger, tables, DVC's cache) are left; `nmb cases held --case` lists them.
     """
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases
     from neuralmedbench.recording.patient_traces import remove_case
 
@@ -147,13 +105,11 @@ def remove_cases(args: Namespace) -> int:
         raise ConfigError(message)
     for case in args.cases:
         for place in remove_case(Path(), args.benchmark, case):
-            print(f"deleted {place}")
+            yield f"deleted {place}"
     ids = " ".join(args.cases)
-    print(
+    note(
         f"run the workflow, which makes the tables without them; then nmb cases held --benchmark {args.benchmark} --case {ids} lists what is left",
-        file=sys.stderr,
     )
-    return 0
 
 
 @CASES.verb(
@@ -164,7 +120,7 @@ def remove_cases(args: Namespace) -> int:
     argument("--out", type=Path, required=True, help="root of the derivative data set; existing files are replaced"),
     example="--benchmark mine --out /data/mine-normalised",
 )
-def export_bids(args: Namespace) -> int:
+def export_bids(args: Namespace) -> Iterator[str]:
     """Write the normalised cases of a benchmark as a BIDS derivative."""
     from neuralmedbench.files.bids import write_description
     from neuralmedbench.files.cases import case_files, case_table, read_case
@@ -176,8 +132,7 @@ def export_bids(args: Namespace) -> int:
         raw = read_case(args.data / "deidentified" / args.benchmark / path.parent.name / "case.json")
         written += export_case(read_case(path), path.parent, raw, args.out)
     write_description(args.out, f"{args.benchmark}, normalised", "derivative", ABOUT.format(benchmark=args.benchmark))
-    print(f"{written} volumes written to {args.out.as_posix()}")
-    return 0
+    yield f"{written} volumes written to {args.out.as_posix()}"
 
 
 @CASES.verb(
@@ -187,7 +142,7 @@ def export_bids(args: Namespace) -> int:
     argument("--out", type=Path, required=True, help="config/benchmarks/demo.cases.tsv or demo-tiny.cases.tsv"),
     example="--out config/benchmarks/demo.cases.tsv",
 )
-def list_phantoms(args: Namespace) -> int:
+def list_phantoms(args: Namespace) -> None:
     """Write the case table of the demo after a change to its generator.
 
     Generates every simulated patient once to compute its digest.
@@ -200,4 +155,3 @@ def list_phantoms(args: Namespace) -> int:
     key = read_key(args.key_file)
     patients = [patient for patient in read_cohort() if patient.key in TINY or not args.tiny]
     write_case_table(args.out, [case_row(patient, key) for patient in patients])
-    return 0

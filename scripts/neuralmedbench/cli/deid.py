@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, REVIEWER, VerbGroup, argument, one_of
+from neuralmedbench.errors import ConfigError
 
 DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
 
@@ -28,7 +30,7 @@ DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
     argument("--work", type=Path, help="private folder for intermediate files, which show faces (default: the system's temporary folder)"),
     example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
 )
-def deidentify_folder(args: Namespace) -> int:
+def deidentify_folder(args: Namespace) -> Iterator[str]:
     """De-identify a folder of scans without the workflow.
 
     Writes cleaned DICOM files or a BIDS data set to a new folder, without names, dates, faces and burned-in text. The same key gives the
@@ -46,10 +48,9 @@ def deidentify_folder(args: Namespace) -> int:
     )
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
-    print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))
+    yield ", ".join(f"{number} {what}" for what, number in summarise_release(audit).items())
     # last, so that the audit is written even if the release fails its check
     check_release(audit)
-    return 0
 
 
 @DEID.verb(
@@ -65,44 +66,22 @@ def deidentify_folder(args: Namespace) -> int:
     CONFIG,
     example="--in /data/raw",
 )
-def show_dry_run(args: Namespace) -> int:
+def show_dry_run(args: Namespace) -> Iterator[str]:
     """Show which header elements would be removed, changed or kept, and why, without writing anything.
 
     No value is shown. The headers are cleaned in memory by the code of the workflow. Case ids are those of `nmb cases list` with --benchmark, running numbers
     with --in. A header keeps more than a BIDS sidecar, which has a short list of keys.
     """
-    from neuralmedbench.config.deidentification import header_options
-    from neuralmedbench.config.load import load_benchmark
-    from neuralmedbench.deid.cleaning import CleaningPolicy
-    from neuralmedbench.deid.release.dry_run import dry_run, file_lines, summary_lines
-    from neuralmedbench.deid.release.settings import read_header_rules
-    from neuralmedbench.errors import ConfigError
-    from neuralmedbench.files.pseudonyms import read_key
-    from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
+    from neuralmedbench.deid.release.dry_run import dry_run_of_benchmark, dry_run_of_folder, file_lines, summary_lines
 
-    source, profile, key, pseudonyms = args.source, args.profile or "pseudonymised", b"", numbered_pseudonyms()
+    if args.benchmark and (args.profile or args.options or args.elements):
+        message = "--profile, --options and --elements belong to --in; those of a benchmark stand in its YAML file"
+        raise ConfigError(message)
     if args.benchmark:
-        benchmark = load_benchmark(args.config, args.benchmark)
-        if not benchmark.has_cases or benchmark.kind != "scans" or benchmark.source == "phantoms":
-            message = f"{args.benchmark}: `nmb deid dry-run` reads the headers of your own scans; this benchmark has none"
-            raise ConfigError(message)
-        if args.profile or args.options or args.elements:
-            message = "--profile, --options and --elements belong to --in; those of a benchmark stand in its YAML file"
-            raise ConfigError(message)
-        source, profile, wanted = Path(benchmark.source), benchmark.profile, benchmark.deidentification
-        if profile != "safe_harbor":  # the random ids of that profile are made by the listing, which writes them
-            key = read_key(benchmark.key_file)
-            pseudonyms = keyed_pseudonyms(key)
+        result = dry_run_of_benchmark(args.benchmark, args.config)
     else:
-        if not source.is_dir():
-            message = "--in: expected a folder with scans, but there is no such folder; check the path"
-            raise ConfigError(message)
-        wanted = read_header_rules(profile, args.options, args.elements)
-    policy = CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
-    result = dry_run(source, pseudonyms, policy)
-    for line in file_lines(result) if args.files else summary_lines(result):
-        print(line)
-    return 0
+        result = dry_run_of_folder(args.source, args.profile or "pseudonymised", args.options, args.elements)
+    yield from file_lines(result) if args.files else summary_lines(result)
 
 
 @DEID.verb(
@@ -117,7 +96,7 @@ def show_dry_run(args: Namespace) -> int:
     DATA,
     example='--benchmark mine --case dee25f4a4762 --file dwi/sub-dee25f4a4762_dwi.bval --element "line 1" --reason "the b-value" --reviewer AB',
 )
-def accept_leaks(args: Namespace) -> int:
+def accept_leaks(args: Namespace) -> Iterator[str]:
     """Accept, with a reason, a value in a cleaned file that equals an identifier of its patient.
 
     It counts for this element of this file as it is: when the file changes, the case is kept back again. File, element, reason and initials
@@ -135,10 +114,9 @@ def accept_leaks(args: Namespace) -> int:
     places = [(file, args.element) for file in args.file]
     after = accept(before, case, identity, places=places, reason=args.reason, reviewer=args.reviewer)
     write_accepted_leaks(args.config, after)
-    print(
+    yield (
         f"{len(args.file)} accepted, {len(after.accepted)} in all of {args.benchmark}; run the pipeline again, and look at the sheet of the case"
     )
-    return 0
 
 
 @DEID.verb(
@@ -153,7 +131,7 @@ def accept_leaks(args: Namespace) -> int:
     DATA,
     example="--benchmark mine --reviewer AB --digest 7571b21ead6f --exclude dee25f4a4762=face_left --accept-rest",
 )
-def sign_review(args: Namespace) -> int:
+def sign_review(args: Namespace) -> Iterator[str]:
     """Sign the de-identification of patient data after reviewing every sheet."""
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
@@ -169,5 +147,4 @@ def sign_review(args: Namespace) -> int:
     check_up_to_date(sheets, benchmark, args.config, args.data)
     write_signed(reviews / f"{args.benchmark}.json", signed)
     exclude_cases(case_table(args.config, args.benchmark), excluded)
-    print(f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again")
-    return 0
+    yield f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import types
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -54,52 +53,17 @@ def generated_files() -> dict[str, str]:
         for name, schema in FILES.items()
     }
     columns = {"scripts/neuralmedbench/records/result_columns/columns.json": result_columns()}
-    written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    made = {"docs/configuration.md": _table(), "docs/results.md": _results()}
-    pages = {path: with_contents(text) for path, text in (written | made).items() if path in made or CONTENTS.search(text)}
+    pages = {"docs/configuration.md": _table(), "docs/results.md": _results()}
     return {**schemas, **columns, **pages}
 
 
-RESULT_FILES = {
-    "report.html": ("build_report", "the page; computes nothing"),
-    "provenance.json": ("record_provenance", "commit, digests of all inputs, versions, served models, seeds"),
-    "metrics.json": ("build_tables", "the main rates by benchmark and model, for `dvc metrics`; `pass1_patients` ranks"),
-    "tables/<table>.csv": ("build_tables", "[every number](#tables) with n and interval; UTF-8, six decimals, empty = not available"),
-    "tables/verdict.json": ("build_tables", "badges and sentences of the first screen"),
-    "tables/notes.json": ("build_tables", "sentence and `n` line above each block of the page"),
-    "tables/paper/<paper>.csv": ("compare_published", "published cells with ours below (also `.md`, `.tex`); [Reproduce](reproduce.md)"),
-    "figures/<figure>.svg": ("draw_figures", "the figures, drawn from the tables alone"),
-    "responses/<benchmark>/<model>.parquet": ("run_inference", "[answers](#responses)"),
-    "grades/<benchmark>/<model>/<grader>.parquet": (
-        "grade_responses",
-        "[grades](#grades) of a grader, or of a jury (`decide_jury`); `planted` in place of a model: answers with planted errors",
-    ),
-    "similarity/<benchmark>.parquet": ("embed_similarity", "[similarity to the reference](#similarity), descriptive"),
-    "scores/<benchmark>/<model>.parquet": ("score_responses", "[scores](#scores), from which all tables are made"),
-    "planted/<benchmark>.parquet": ("plant_errors", "[answers with planted errors](#planted), which test the graders"),
-    "ratings/ratings.parquet": ("import_ratings", "[clinicians' values](#ratings)"),
-    "cases/<benchmark>.parquet": ("bundle_cases", "[the case browser's content](#cases)"),
-    "exports/": (
-        "export_results",
-        "the numbers that may travel, in other tools' forms ([Hand the numbers on](reproduce.md#hand-the-numbers-on))",
-    ),
-    "croissant/<benchmark>.json": ("describe_benchmark", "description of a public benchmark ([Cards](reproduce.md#cards-and-croissant))"),
-}
-"""Files of results by path, with the rule that writes each and its content."""
-
-
-FILES_HEADING = "## Files"
+RECORDS_HEADING = "## Records"
 
 
 def _results() -> str:
-    # what precedes the files is written by hand
-    lines = [Path("docs/results.md").read_text(encoding="utf-8").partition(FILES_HEADING)[0] + FILES_HEADING, ""]
-    lines += [
-        "| file | rule | content |",
-        "| --- | --- | --- |",
-        *(f"| `{path}` | `{rule}` | {content} |" for path, (rule, content) in RESULT_FILES.items()),
-    ]
-    lines += ["", "## Records", "", "One row per record, in Parquet with zstd; the schema stands in the file.", ""]
+    # what precedes the records is written by hand
+    lines = [Path("docs/results.md").read_text(encoding="utf-8").partition(RECORDS_HEADING)[0] + RECORDS_HEADING, ""]
+    lines += ["One row per record, in Parquet with zstd; the schema stands in the file.", ""]
     for folder, record in RECORDS.items():
         documentation = inspect.getdoc(record) or ""
         lines += [
@@ -170,27 +134,11 @@ def _meanings(documentation: str) -> dict[str, str]:
     return meanings
 
 
-CONTENTS = re.compile(r'(<div class="contents" markdown>\n\n).*?(</div>)', re.DOTALL)
-"""List of the headings of a page; the site hides it, because it has one at the side."""
-FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-
-
-def with_contents(page: str) -> str:
-    """Write the headings of a page into its contents, as links to the anchors that git hosts and the site generate."""
-    lines = []
-    for marks, heading in re.findall(r"^(##+) (.+)$", FENCED.sub("", page), re.MULTILINE):
-        anchor = re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
-        lines.append(f"{'  ' * (len(marks) - 2)}- [{heading}](#{anchor})\n")
-    return CONTENTS.sub(lambda found: f"{found[1]}{''.join(lines)}\n{found[2]}", page)
-
-
 def _table() -> str:
     lines = [
         "# Configuration",
         "",
         "Generated from `model.py`, `benchmark.py` and `mappings.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
-        "",
-        '<div class="contents" markdown>\n\n</div>',
         "",
     ]
     for schema in FILES.values():
@@ -201,11 +149,12 @@ def _table() -> str:
 
 
 def _rows(schema: type[BaseModel], prefix: str) -> list[str]:
-    rows = []
+    rows, whole = [], schema.model_json_schema()
     for name, field in schema.model_fields.items():
+        kind = _type_name(whole["properties"][field.alias or name], whole.get("$defs", {}))
         section = section_in(field.annotation)
         default = "" if section and _default(field) != "null" else _default(field)
-        rows.append(f"| `{prefix}{field.alias or name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
+        rows.append(f"| `{prefix}{field.alias or name}` | {kind} | {default} | {field.description} |")
         if section:
             # nested sections follow their key, with dotted names
             rows += _rows(section, f"{prefix}{name}.<name>." if get_origin(field.annotation) is dict else f"{prefix}{name}.")
@@ -221,18 +170,22 @@ def _default(field: FieldInfo) -> str:
     return f"`{json.dumps(value)}`" if value is not None else "null"
 
 
-def _type_name(hint: Any) -> str:
-    if get_origin(hint) is Annotated and section_in(hint):
-        hint = get_args(hint)[0]
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_type_name(argument) for argument in arguments if argument is not type(None))
-    if origin in (tuple, dict):
-        return f"list of {_type_name(arguments[0])}" if origin is tuple else f"{_type_name(arguments[1])} by name"
-    if arguments:
-        return " or ".join(f"`{argument}`" for argument in arguments) if origin is not None and str(origin).endswith("Literal") else "text"
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return " or ".join(f"`{member}`" for member in hint)
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return "section"
-    return {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}.get(getattr(hint, "__name__", ""), "text")
+def _type_name(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Describe the type of a key in words, by its part of the JSON schema."""
+    if "$ref" in value:
+        value = definitions[value["$ref"].rpartition("/")[2]]
+    for choice in ("anyOf", "oneOf"):
+        if choice in value:
+            return " or ".join(_type_name(part, definitions) for part in value[choice] if part.get("type") != "null")
+    if labels := value.get("enum") or [value[name] for name in ("const",) if name in value]:
+        return " or ".join(f"`{label}`" for label in labels)
+    if value.get("type") == "array":
+        return f"list of {_type_name(value.get('items') or value['prefixItems'][0], definitions)}"
+    # names may have to fit a pattern
+    for named in (value.get("additionalProperties"), *value.get("patternProperties", {}).values()):
+        if named:
+            return f"{_type_name(named, definitions)} by name"
+    return TYPES.get(value.get("type", ""), "text")
+
+
+TYPES = {"integer": "integer", "number": "number", "boolean": "true or false", "object": "section"}

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import datetime
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralmedbench.config.model import ModelConfig
-    from neuralmedbench.records.requests import Request
-    from neuralmedbench.records.responses import Response
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument, run_of
+from neuralmedbench.errors import ConfigError
 
 MODEL = VerbGroup("model", "plan calls, explain requests, judge an update and import answers")
 GATE_CODES = {"approve": 0, "conditional": 3, "review": 4, "reject": 5, "blocked": 6}
@@ -29,33 +23,30 @@ ALARM_CODE = 20
     argument("--last-days", action="store_true", help="ask the providers' lists of models until when each is served; no data are sent"),
     example="--configfiles config/paper.yaml --out plan.csv",
 )
-def plan_calls(args: Namespace) -> int:
+def plan_calls(args: Namespace) -> Iterator[str]:
     """Show the requests of a run, the models that get them and the cost; nothing is sent.
 
     If the configuration has mistakes they are all printed, and the exit code is that of a run (11).
     """
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.models.model_run import spent_here
     from neuralmedbench.recording.plan import plan_lines, plan_run, write_plan
     from neuralmedbench.recording.run_mistakes import run_mistakes
 
     try:
-        run = read_run(args.configfiles)
+        run = run_of(args)
     except ConfigError:  # nothing can be planned: print all mistakes together
-        run = read_run(args.configfiles, also=run_mistakes)
+        run = run_of(args, run_mistakes)
     rows, unplanned = plan_run(run)
     days = None
     if args.last_days:
         from neuralmedbench.models.api.model_list import listed_last_days
 
         days = listed_last_days(run.all_asked())
-    print("\n".join(plan_lines(rows, unplanned, run, spent_here(), listed_days=days)))
+    yield from plan_lines(rows, unplanned, run, spent_here(), listed_days=days)
     if args.out:
         write_plan(args.out, rows)
     if mistakes := run_mistakes(run):
         raise ConfigError(*mistakes)
-    return 0
 
 
 @MODEL.verb(
@@ -70,80 +61,22 @@ def plan_calls(args: Namespace) -> int:
     CONFIGFILES,
     example="--benchmark demo --model gpt-4o --item ITEM",
 )
-def explain_request(args: Namespace) -> int:
+def explain_request(args: Namespace) -> Iterator[str]:
     """Show what a model is sent for one item, why its answer is present or missing, and how it was read."""
-    from neuralmedbench.config.arms import load_arms
-    from neuralmedbench.config.load import load_model_for
     from neuralmedbench.config.run_names import results_of
-    from neuralmedbench.errors import ConfigError
-    from neuralmedbench.files.tables import read_records
-    from neuralmedbench.files.texts import for_terminal
-    from neuralmedbench.files.vocabulary import read_vocabulary
-    from neuralmedbench.models.explain import explain_stored
-    from neuralmedbench.models.registry import code_of
-    from neuralmedbench.models.requests_of_model import fits_layout, too_many_pictures
     from neuralmedbench.recording.record import not_graded_lines
-    from neuralmedbench.records.arm_changes import as_asked
-    from neuralmedbench.records.items import Item
-    from neuralmedbench.records.requests import Request
-    from neuralmedbench.records.scores import Score, text_digest
-    from neuralmedbench.scoring.explain_reading import describe_reading
+    from neuralmedbench.scoring.explain_request import AskedRequest, explain_request
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
 
-    def wanted(row: Request | Response) -> bool:
-        return (row.item_id, row.arm) == (args.item, args.arm) and args.strategy in (None, row.strategy)
-
     results = results_of(args.configfiles)
+    asked = AskedRequest(args.benchmark, args.model, args.item, args.arm, args.strategy)
     if args.grader:
-        print(for_terminal(explain_stored_grades(args.benchmark, args.model, args.grader, wanted, results=results)))
-        return 0
-    model = load_model_for(Path("config"), args.benchmark, args.model)
-    requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
-    selected = [request for request in requests if wanted(request)]
-    if reasons := [why for request in selected if (why := too_many_pictures(request, model.max_images))]:
-        message = f"{args.model} does not get this request: {reasons[0]}"
-        raise ConfigError(message)
-    if others := [request.layout for request in selected if not fits_layout(request, model)]:
-        message = f"{args.model} does not get this request: it is in the layout {others[0]}, and `layout` of its yaml is {model.layout or 'not set'}"
-        raise ConfigError(message)
-    if not selected:
-        known = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
-        message = f"{args.benchmark}: no request for this item, arm and strategy; the item has: {', '.join(known) or 'none'}"
-        raise ConfigError(message)
-    place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
-    ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
-    items, stored = Path(f"data/items/{args.benchmark}.parquet"), Path(f"{results}/scores/{place}.parquet")
-    item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
-    rows = [row for row in read_records(stored, Score) if (row.item_id, row.arm) == (args.item, args.arm)] if stored.is_file() else []
-    scores = {row.text_sha256: row for row in rows if row.revision == model.revision}
-    asked = as_asked(item, args.arm) if item else None
-    # an answer numbers the pictures as the arm sends them
-    if asked and (layout := next((arm.layout for arm in load_arms(Path("config"), [args.arm], args.benchmark).values()), None)):
-        asked = layout.item_as_shown(asked)
-    reading = (lambda text: describe_reading(text, asked, scores.get(text_digest(text)))) if asked else None
-    print(
-        for_terminal(
-            explain_stored(
-                selected,
-                model,
-                code=code,
-                ledger=ledger,
-                table=table,
-                reading=reading,
-                informant=_informant_of(selected, args.benchmark),
-            )
-        )
-    )
-    if any(row.scored and not row.missing and row.passed is None for row in scores.values()):
-        print(*not_graded_lines(results, [args.benchmark]), sep="\n")
-    return 0
-
-
-def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | None:
-    from neuralmedbench.config.load import load_informant
-
-    informed = any(request.inquiry and request.inquiry.informant for request in requests)
-    return load_informant(Path("config"), benchmark) if informed else None
+        yield explain_stored_grades(args.benchmark, args.model, args.grader, asked.has, results=results)
+        return
+    text, ungraded = explain_request(asked, vocabulary=args.vocabulary, results=results)
+    yield text
+    if ungraded:
+        yield from not_graded_lines(results, [args.benchmark])
 
 
 @MODEL.verb(
@@ -151,16 +84,15 @@ def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | 
     argument("--release", metavar="CHUNK", help="let the requests of this chunk be sent again: the provider does not have it"),
     example="",
 )
-def list_batches(args: Namespace) -> int:
+def list_batches(args: Namespace) -> Iterator[str]:
     """List what was handed in as batches, and decide about what a provider cannot tell."""
     from neuralmedbench.models.batch.log import batch_lines, release_chunk
 
     ledgers = Path("data/ledger")
     if args.release:
-        print(release_chunk(ledgers, args.release))
-        return 0
-    print("\n".join(batch_lines(ledgers)) or "nothing was handed in as a batch")
-    return 0
+        yield release_chunk(ledgers, args.release)
+        return
+    yield from batch_lines(ledgers) or ["nothing was handed in as a batch"]
 
 
 @MODEL.verb(
@@ -182,14 +114,11 @@ def judge_update(args: Namespace) -> int:
     They stand in `update` of config/readiness.yaml. Nothing is asked: run the workflow first. Exit code 0: approve; 3: conditional; 4: review; 5: reject; 6: blocked, with the next step; 20 is
     added when an alarm is raised. Every verdict is a look that is paid for (docs/readiness.md); one at the same answers is free.
     """
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.recording.record import scored_files
-    from neuralmedbench.report.gate import write_gate
+    from neuralmedbench.report.gate import judge_run
     from neuralmedbench.tables.gate.plan import plan_update
-    from neuralmedbench.tables.study import read_study
 
-    run, record = read_run(args.configfiles), Path("data/gate")
+    run, record = run_of(args), Path("data/gate")
     config = run.config
     if args.plan:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
@@ -199,18 +128,7 @@ def judge_update(args: Namespace) -> int:
     if absent := next((path for path in scored_files(run) if not Path(path).is_file()), ""):
         print(f"{args.model}: blocked ({absent} is not there: the run is not finished; run the workflow, or wait for it to end)")
         return GATE_CODES["blocked"]
-    study = read_study(
-        Path(),
-        list(run.benchmarks),
-        list(run.models),
-        list(run.graders),
-        vocabulary=Path(config.vocabulary),
-        settings=IntervalSettings(**config.statistics.model_dump(), margin=config.comparison.margin),
-        grader_floor=config.grader_checks.floor,
-        limit=config.limit,
-        results=Path(run.results),
-    )
-    found = write_gate(study, args.model, record, Path(run.results))
+    found = judge_run(run, args.model, record)
     print("\n".join([*found.lines, str(found.page.absolute())]))
     return GATE_CODES[found.outcome] + (ALARM_CODE if found.alarmed else 0)
 
@@ -230,55 +148,18 @@ def judge_update(args: Namespace) -> int:
     DATA,
     example="answers.csv --benchmark exam --model their-model",
 )
-def import_responses(args: Namespace) -> int:
+def import_responses(args: Namespace) -> Iterator[str]:
     """Import answers from another run or harness; they are scored like any others.
 
     A table (.csv, .jsonl) has the columns item and text, and optionally sample (from 0), arm, strategy and turns. Logs of inspect and samples
     of lmms-eval are read as they are. Make the prompts of the benchmark first:
     snakemake --cores 2 --config 'benchmarks=[<benchmark>]' -- data/prompts/<benchmark>.parquet
     """
-    from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
-    from neuralmedbench.config.run_names import how_to_make
-    from neuralmedbench.errors import ConfigError, DataError
+    from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.external_files import read_given
-    from neuralmedbench.files.json_files import read_json_record
-    from neuralmedbench.files.tables import read_records
-    from neuralmedbench.models.imported_answers import import_answers
-    from neuralmedbench.models.requests_of_model import fits_layout
-    from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
-    from neuralmedbench.records.requests import Request
+    from neuralmedbench.models.imported_answers import import_given
 
-    benchmark, name = wildcard(args.benchmark), wildcard(args.model)
-    model = load_model_for(args.config, benchmark, name)
-    # answers that chose the items would be scored on items chosen to be hard for them
-    config = load_benchmark(args.config, benchmark)
-    if name in config.reference_pool and not args.fresh:
-        message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
-        raise ConfigError(message)
-    prompts = args.data / "prompts" / f"{benchmark}.parquet"
-    if not prompts.is_file():
-        message = f"the prompts of {benchmark} are not there; make them first: {how_to_make(prompts, benchmark)}"
-        raise DataError(message)
-    requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)
-    path = Path(config.questions or "", IMPORT_RECORD)
-    refused = (
-        read_json_record(path, ImportRecord, remedy="import the data set again").refused if config.questions and path.is_file() else ()
-    )
-    left_out = {item for row in refused if row.question_id for item in (row.question_id, f"{benchmark}/{row.question_id}")}
-    counts = import_answers(
-        requests,
-        model,
-        given,
-        ledger=args.data / "ledger" / benchmark / f"{name}.jsonl",
-        left_out=left_out,
-        leave_unknown=args.leave_unknown,
-    )
-    print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")
-    if counts.left_aside:
-        print(
-            f"  {counts.left_aside} left aside: the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
-        )
-    if counts.unknown:
-        print(f"  {counts.unknown} left out: their ids are not in {benchmark}")
-    return 0
+    benchmark, model = wildcard(args.benchmark), wildcard(args.model)
+    options = {"fresh": args.fresh, "leave_unknown": args.leave_unknown}
+    yield from import_given(benchmark, model, given, config=args.config, data=args.data, **options)

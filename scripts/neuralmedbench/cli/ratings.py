@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument
+from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument, run_of
 
 RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers or answer the questions themselves")
 ROUND = argument("--round", required=True, help="name of the round, for example r01")
@@ -29,14 +30,13 @@ FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="fol
     FOLDER,
     example="--round r01",
 )
-def make_rating_round(args: Namespace) -> int:
+def make_rating_round(args: Namespace) -> Iterator[str]:
     """Freeze a round for clinicians: sample, packets and key.
 
     Give each rater one page; the key stays here. An existing round is never replaced. With --mode answer, the sample is one of questions,
     which the clinicians answer themselves; with --mode workup, they ask for the evidence as well.
     """
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.ratings.answering.answer_rounds import freeze_reader_round
     from neuralmedbench.ratings.folders import reader_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
@@ -46,18 +46,17 @@ def make_rating_round(args: Namespace) -> int:
 
     folder = args.folder / wildcard(args.round)
     require_new(folder)
-    run, form = read_run(args.configfiles), read_form(args.form)
+    run, form = run_of(args), read_form(args.form)
     if args.mode != "rate":
         strategy = Strategy.WORKUP if args.mode == "workup" else Strategy.DIRECT
         questions = round_questions(run, form.answers.families, strategy=strategy)
         asked = freeze_reader_round(args.round, form.answers, questions)
         write_round(folder, asked)
-        print("\n".join(reader_round_lines(folder, asked)))
-        return 0
+        yield from reader_round_lines(folder, asked)
+        return
     frozen = freeze_round(args.round, RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models)))
     write_round(folder, frozen)
-    print("\n".join(round_lines(folder, frozen)))
-    return 0
+    yield from round_lines(folder, frozen)
 
 
 @RATINGS.verb(
@@ -74,13 +73,12 @@ def make_rating_round(args: Namespace) -> int:
     FOLDER,
     example="--round r01",
 )
-def make_adjudication(args: Namespace) -> int:
+def make_adjudication(args: Namespace) -> Iterator[str]:
     """Make a packet for an adjudicator: the answers on which the raters of a round disagree.
 
     An existing packet is never replaced.
     """
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
     from neuralmedbench.ratings.folders import write_round
     from neuralmedbench.ratings.form import read_form
@@ -89,14 +87,13 @@ def make_adjudication(args: Namespace) -> int:
 
     folder = args.folder / wildcard(args.round)
     require_new_name(folder, args.name)
-    run, form = read_run(args.configfiles), read_form(args.form)
+    run, form = run_of(args), read_form(args.form)
     if not args.unfinished:
         require_complete(folder, form)
     material = RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))
     frozen = freeze_stored_adjudication(folder, args.name, material)
     write_round(folder / args.name, frozen)
-    print("\n".join(adjudication_lines(folder, args.name, frozen)))
-    return 0
+    yield from adjudication_lines(folder, args.name, frozen)
 
 
 @RATINGS.verb(
@@ -106,7 +103,7 @@ def make_adjudication(args: Namespace) -> int:
     FOLDER,
     example="--round r01",
 )
-def export_redcap(args: Namespace) -> int:
+def export_redcap(args: Namespace) -> Iterator[str]:
     """Write the form of a round for REDCap: a data dictionary, and one import file per rater."""
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.tables import write_table
@@ -120,10 +117,9 @@ def export_redcap(args: Namespace) -> int:
     write_table(folder / "redcap" / "dictionary.csv", data_dictionary(form, key), DICTIONARY, guarded=False)
     for packet in key.packets:
         write_table(folder / "redcap" / f"{packet.rater}.csv", records_of(packet, key.rubric), RECORD, guarded=False)
-    print(
+    yield (
         f"{folder.as_posix()}/redcap: dictionary.csv and {len(key.packets)} import files; give each rater a project of their own, and the page"
     )
-    return 0
 
 
 @RATINGS.verb(
@@ -134,7 +130,7 @@ def export_redcap(args: Namespace) -> int:
     FOLDER,
     example="--round r01 --export FILE.csv",
 )
-def import_redcap(args: Namespace) -> int:
+def import_redcap(args: Namespace) -> Iterator[str]:
     """Convert a raw REDCap export into tables of a round, which the workflow then imports."""
     from datetime import UTC, datetime
 
@@ -152,8 +148,7 @@ def import_redcap(args: Namespace) -> int:
         path = folder / f"rating_redcap_{rater}_{now:%Y%m%dT%H%M%SZ}.csv"
         # one file per rater and export, so that no earlier one is overwritten
         write_table(path, lines, COLUMNS, guarded=False)
-        print(f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'not complete'}")
-    return 0
+        yield f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'not complete'}"
 
 
 @RATINGS.verb(
@@ -164,7 +159,7 @@ def import_redcap(args: Namespace) -> int:
     DATA,
     example="--round h01",
 )
-def import_reader(args: Namespace) -> int:
+def import_reader(args: Namespace) -> Iterator[str]:
     """Import the answers of clinicians in a round of questions; each clinician becomes a model.
 
     The folder of the round holds its key and the JSON files that the readers returned. Nothing is written unless all files are valid.
@@ -173,5 +168,4 @@ def import_reader(args: Namespace) -> int:
     from neuralmedbench.recording.reader_answers import import_readers, reader_lines
 
     readers = import_readers(args.folder / wildcard(args.round), config=args.config, data=args.data)
-    print("\n".join(reader_lines(readers)))
-    return 0
+    yield from reader_lines(readers)

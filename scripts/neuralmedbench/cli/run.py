@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument
+from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument, note, run_of
+from neuralmedbench.errors import ConfigError
 
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """Between two looks at a run."""
@@ -41,71 +42,61 @@ def _positive(text: str) -> int:
     argument("--overridden", action="store_true", help="settings were given on the command line (--config)"),
     example="--configfiles config/study.yaml",
 )
-def record_run(args: Namespace) -> int:
+def record_run(args: Namespace) -> None:
     """Record a complete run with DVC, or state why not; the workflow calls this at its end."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import missing_lines, record_run
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     try:
         # the line on missing answers is printed even if recording fails
         if line := record_run(run, overridden=args.overridden):
-            print(line, file=sys.stderr)
+            note(line)
     finally:
         for line in missing_lines(run):
-            print(line, file=sys.stderr)
-    return 0
+            note(line)
 
 
 @RUN.verb("check", CONFIGFILES, example="--configfiles config/study.yaml")
-def check_run(args: Namespace) -> int:
+def check_run(args: Namespace) -> None:
     """Check the configuration of a run: all mistakes at once, before anything is made or sent."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.recording.run_mistakes import run_mistakes
     from neuralmedbench.records.items import Kind
     from neuralmedbench.records.words import counted
 
-    run = read_run(args.configfiles, also=run_mistakes)
+    run = run_of(args, run_mistakes)
     for notice in run.notices():
-        print(notice, file=sys.stderr)
+        note(notice)
     for name, benchmark in run.benchmarks.items():
         if benchmark.kind is Kind.SCANS and benchmark.subjects == "patient":
             cases = len(run.cases(name))
-            print(f"{name}: {stopping_share(cases, run.config.max_quarantined_fraction)}", file=sys.stderr)
+            note(f"{name}: {stopping_share(cases, run.config.max_quarantined_fraction)}")
     counts = ((run.benchmarks, "benchmark"), (run.models, "model"), (run.graders, "grader"))
-    print(f"no mistakes: {', '.join(counted(len(names), noun) for names, noun in counts)}", file=sys.stderr)
-    return 0
+    note(f"no mistakes: {', '.join(counted(len(names), noun) for names, noun in counts)}")
 
 
 @RUN.verb("cores", example="")
-def count_cores(_: Namespace) -> int:
+def count_cores(_: Namespace) -> Iterator[int]:
     """Print the number of cores that jobs may use on this machine, by affinity and control groups."""
     from neuralmedbench.runtime.machine import usable_cores
 
-    print(usable_cores())
-    return 0
+    yield usable_cores()
 
 
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
-def audit_run(args: Namespace) -> int:
+def audit_run(args: Namespace) -> Iterator[str]:
     """Check that every result matches its current inputs, code and settings."""
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.audit import audit_run
 
-    for line in audit_run(read_run(args.configfiles)):
-        print(line)
-    return 0
+    yield from audit_run(run_of(args))
 
 
 @RUN.verb("list", example="")
-def list_all_runs(_: Namespace) -> int:
+def list_all_runs(_: Namespace) -> Iterator[str]:
     """List the runs that are here: name, date, configfile, benchmarks, models, answers, recorded or not."""
-    from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.recording.finished_runs import list_runs, run_lines
 
-    print(for_terminal("\n".join(run_lines(list_runs())) or "no run has been finished here"))
-    return 0
+    yield from run_lines(list_runs()) or ["no run has been finished here"]
 
 
 @RUN.verb(
@@ -132,7 +123,6 @@ def compare_answers(args: Namespace) -> int:
     detected, or another model answered.
     """
     from neuralmedbench.config.run_names import results_folder
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.recording.finished_runs import finished_run
     from neuralmedbench.report.comparison import read_compared_run, write_comparison
 
@@ -150,8 +140,6 @@ def compare_answers(args: Namespace) -> int:
 
 
 def _probe(args: Namespace) -> int:
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.files.cases import read_audit
     from neuralmedbench.files.tables import read_by_item, read_records
@@ -162,7 +150,7 @@ def _probe(args: Namespace) -> int:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.tables.probe import ProbeTarget, probe_model
 
-    config, name = read_run(args.configfiles).config, args.benchmark
+    config, name = run_of(args).config, args.benchmark
     if config.replay:
         message = "the configuration says `replay`, which allows no calls; use one that does not"
         raise ConfigError(message)
@@ -191,7 +179,7 @@ def _probe(args: Namespace) -> int:
     ),
     example="--once",
 )
-def watch_run(args: Namespace) -> int:
+def watch_run(args: Namespace) -> None:
     """Watch a run from another terminal: answers, rate, cost, time left, failures by kind, stages.
 
     Run it in the project folder, on any machine that sees it. It reads what the run and its jobs write there and changes nothing. It ends with
@@ -203,26 +191,23 @@ def watch_run(args: Namespace) -> int:
         watch(once=args.once, every_s=args.every)
     except KeyboardInterrupt:
         print()
-    return 0
 
 
 @RUN.verb("report", CONFIGFILES, example="--configfiles config/study.yaml")
-def print_report(args: Namespace) -> int:
+def print_report(args: Namespace) -> Iterator[Path]:
     """Print the path of the report of a run."""
     from neuralmedbench.config.run_names import results_of
 
-    print(Path(results_of(args.configfiles), "report.html").absolute())
-    return 0
+    yield Path(results_of(args.configfiles), "report.html").absolute()
 
 
 @RUN.verb("pull", example="")
-def pull_recorded(_: Namespace) -> int:
+def pull_recorded(_: Namespace) -> Iterator[str]:
     """Pull what others recorded and pushed; ledgers are merged, never shortened."""
     from neuralmedbench.recording.repository import pull
 
     pulled = pull()
-    print(f"pulled: {pulled.files} files changed, the ledgers gained {pulled.answers} answers")
-    return 0
+    yield f"pulled: {pulled.files} files changed, the ledgers gained {pulled.answers} answers"
 
 
 @RUN.verb("incomplete", CONFIGFILES, example="--configfiles config/study.yaml")
@@ -231,14 +216,13 @@ def list_incomplete(args: Namespace) -> int:
 
     Exit code 0: nothing that can be asked for is missing; 3: something is.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, missing_lines
 
-    run = read_run(args.configfiles)
-    print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
+    run = run_of(args)
+    note(*(missing_lines(run) or ["nothing is missing"]))
     files = incomplete_files(run)
-    for entry in files:
-        print(entry.path)
+    for path in files:
+        print(path)
     return INCOMPLETE if files else 0
 
 
@@ -253,18 +237,17 @@ def retry_run(args: Namespace) -> int:
 
     Exit code 3: some of them are still missing afterwards.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines
     from neuralmedbench.recording.stages import run_again
     from neuralmedbench.runtime.machine import usable_cores
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     files = incomplete_files(run)
     if not files:
-        print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
+        note(*(missing_lines(run) or ["nothing is missing"]))
         return 0
-    print(incomplete_line(files, run).partition("; `nmb")[0], file=sys.stderr)
-    code = run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())
+    note(incomplete_line(files, run).partition("; `nmb")[0])
+    code = run_again(list(files), run, cores=args.cores or usable_cores())
     return code or (INCOMPLETE if incomplete_files(run) else 0)
 
 
@@ -293,7 +276,7 @@ def try_model(args: Namespace) -> int:
     from neuralmedbench.runtime.machine import usable_cores
 
     if written := add_server_model(args.model, args.api_base, args.id):
-        print(f"wrote {written.as_posix()}; correct it there before a whole run", file=sys.stderr)
+        note(f"wrote {written.as_posix()}; correct it there before a whole run")
     run = limited_run(args.model, args.benchmark, args.limit, args.configfiles)
     check_server(run)
     cores = args.cores or usable_cores()
@@ -318,11 +301,10 @@ def export_run(args: Namespace) -> int:
     about few patients and single answers of private benchmarks are held back, and a private id in any file stops it. What is not up to date is
     made first.
     """
-    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.stages import make_files
     from neuralmedbench.runtime.machine import usable_cores
 
-    run = read_run(args.configfiles)
+    run = run_of(args)
     folder = f"{run.results}/exports"
     code = make_files([folder], run, cores=usable_cores())
     if not code:
@@ -339,36 +321,27 @@ def export_run(args: Namespace) -> int:
     CONFIGFILES,
     example="leaderboard 1 pass1",
 )
-def trace_number(args: Namespace) -> int:
+def trace_number(args: Namespace) -> Iterator[str]:
     """Print the files, hashes, requests and prompts behind one cell of a table."""
     from neuralmedbench.config.run_names import extra_configfiles, results_of
-    from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.recording.finished_runs import look_up_cell
     from neuralmedbench.recording.trace import trace
 
     configfiles = extra_configfiles(args.configfiles)
     cell = look_up_cell(args.table, args.row, args.column, Path(results_of(configfiles), "tables"))
-    print(for_terminal(trace(cell, responses=args.responses, configfiles=configfiles)))
-    return 0
+    yield trace(cell, responses=args.responses, configfiles=configfiles)
 
 
 @RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
-def write_docs(args: Namespace) -> int:
+def write_docs(args: Namespace) -> None:
     """Write the files that are generated from the configuration."""
     from neuralmedbench.cli.generated_docs import generated_files
-    from neuralmedbench.config.load import read_yaml
-    from neuralmedbench.config.workflow import Run
-    from neuralmedbench.errors import ConfigError
-    from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
     from neuralmedbench.runtime.atomic_write import write_text
 
-    folder = Path("config")
-    run = Run.read(read_yaml(folder / "config.yaml"), folder)
-    for name, text in {**generated_files(), "dvc.yaml": dvc_yaml(run, *recorded_runs(run))}.items():
+    for name, text in generated_files().items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not match the configuration; run `make docs`"
             raise ConfigError(message)
         if not args.check:
             write_text(path, text)
-    return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import VOCABULARY, VerbGroup, argument
+from neuralmedbench.cli.verbs import VOCABULARY, VerbGroup, argument, note
+from neuralmedbench.errors import ConfigError
 
 SCORE = VerbGroup("score", "score a file of answers without the workflow")
 
@@ -23,14 +23,13 @@ SCORE = VerbGroup("score", "score a file of answers without the workflow")
     argument("--out", type=Path, required=True, help="JSON file to write"),
     example="--predictions answers.jsonl --out corrected.json",
 )
-def score_structured(args: Namespace) -> int:
+def score_structured(args: Namespace) -> None:
     """Score structured answers in the JSONL format of NeuroVLM-Bench.
 
     With --compatible: the metrics of its published evaluator, under their published names and with their flaws. Without: metrics with fixed
     denominators and descriptive names (docs/benchmarks.md). Faulty lines of the file are counted in the output and reported on standard
     error.
     """
-    from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.json_files import write_json
     from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
     from neuralmedbench.scoring.structured.prediction_rows import read_predictions
@@ -44,8 +43,7 @@ def score_structured(args: Namespace) -> int:
     )
     write_json(args.out, {"models": models, "reading": predictions.reading})
     if predictions.warnings:
-        print(f"{args.predictions.name}: {'; '.join(predictions.warnings)}", file=sys.stderr)
-    return 0
+        note(f"{args.predictions.name}: {'; '.join(predictions.warnings)}")
 
 
 PAIRS = argument("--pairs", type=Path, required=True, help="TSV with a first line of column names; further columns are kept")
@@ -60,7 +58,7 @@ OUT = argument("--out", type=Path, required=True, help="TSV file to write")
     VOCABULARY,
     example="--pairs our-pairs.tsv --out graded.tsv",
 )
-def score_diagnoses(args: Namespace) -> int:
+def score_diagnoses(args: Namespace) -> Iterator[str]:
     """Test the default grader on answers that clinicians wrote.
 
     Columns: reference, answer, and side and location where the reference has them. Adds `verdict` (pass, fail, not_graded) and `relation`.
@@ -71,12 +69,11 @@ def score_diagnoses(args: Namespace) -> int:
 
     rows = grade_diagnoses(read_pairs(args.pairs, DIAGNOSES), read_vocabulary(args.vocabulary), whole_answers=args.whole_answers)
     _write(args.out, rows)
-    print("\n".join(summary(rows, DIAGNOSES)))
-    return 0
+    yield from summary(rows, DIAGNOSES)
 
 
 @SCORE.verb("statements", PAIRS, OUT, example="--pairs our-statements.tsv --out graded.tsv")
-def score_statements(args: Namespace) -> int:
+def score_statements(args: Namespace) -> Iterator[str]:
     """Test the default grader on texts that do or do not make a statement.
 
     Columns: statement, text. Adds `verdict` (stated, not_stated, unclear). With a column `expected` (stated or not_stated) the summary has
@@ -86,8 +83,7 @@ def score_statements(args: Namespace) -> int:
 
     rows = grade_statements(read_pairs(args.pairs, STATEMENTS))
     _write(args.out, rows)
-    print("\n".join(summary(rows, STATEMENTS)))
-    return 0
+    yield from summary(rows, STATEMENTS)
 
 
 def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:

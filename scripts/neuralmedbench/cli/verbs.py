@@ -5,16 +5,36 @@ from __future__ import annotations
 import argparse
 import inspect
 import shutil
+import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from neuralmedbench.errors import ConfigError
 
+if TYPE_CHECKING:
+    from neuralmedbench.config.workflow import Run
+
 Argument = Callable[[Any], object]
 """Adds itself to a parser or to an argument group."""
+
+
+Function = Callable[[argparse.Namespace], Iterable[object] | int | None]
+"""A verb: it yields the lines of its result, or returns an exit code, or None."""
+
+
+def note(*lines: object) -> None:
+    """Print lines on the error output, beside the result."""
+    print(*lines, sep="\n", file=sys.stderr)
+
+
+def run_of(args: argparse.Namespace, also: Callable[[Run], Iterable[str]] | None = None) -> Run:
+    """Read the run of the configuration files in the arguments; ConfigError as in `read_run`."""
+    from neuralmedbench.config.workflow import read_run
+
+    return read_run(args.configfiles, also=also) if also else read_run(args.configfiles)
 
 
 def argument(*names: str, **settings: Any) -> Argument:
@@ -64,7 +84,7 @@ class Verb:
     example: str
     """Arguments of the example in the help."""
     arguments: tuple[Argument, ...]
-    function: Callable[[argparse.Namespace], int]
+    function: Function
     appendix: Callable[[Sequence[str]], str] | None = None
     """Text for the end of the help, made from the arguments; called for `--help` only."""
 
@@ -89,8 +109,15 @@ class Verb:
         return parser.parse_args(argv)
 
     def main(self, argv: Sequence[str]) -> int:
-        """Parse the arguments after the verb and run it."""
-        return self.function(self.parse_args(argv))
+        """Parse the arguments after the verb, run it, print its lines as a terminal may show them, and return its exit code."""
+        from neuralmedbench.files.texts import for_terminal
+
+        result = self.function(self.parse_args(argv))
+        if isinstance(result, int):
+            return result
+        for line in result or ():
+            print(for_terminal(str(line)), flush=True)
+        return 0
 
 
 @dataclass(frozen=True)
@@ -103,10 +130,10 @@ class VerbGroup:
 
     def verb(
         self, name: str, *arguments: Argument, example: str, appendix: Callable[[Sequence[str]], str] | None = None
-    ) -> Callable[[Callable[[argparse.Namespace], int]], Verb]:
+    ) -> Callable[[Function], Verb]:
         """Declare a function as a verb of this group; its docstring is the help."""
 
-        def declare(function: Callable[[argparse.Namespace], int]) -> Verb:
+        def declare(function: Function) -> Verb:
             about = inspect.cleandoc(function.__doc__ or "")
             self.verbs[name] = Verb(f"nmb {self.name} {name}", about, example, arguments, function, appendix)
             return self.verbs[name]

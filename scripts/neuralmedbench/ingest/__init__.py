@@ -2,10 +2,11 @@
 
 Doors
 -----
-case_tables: JOINS, keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts, write_listing
+benchmark_listing: list_benchmark, notices
+case_tables: keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts
 cases: collect_identity, ingest_case, new_case
-listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
-persons_labels: NamedKinds, map_notices
+listing: ListedCase, Pseudonyms, list_cases, summarise
+persons_labels: NamedKinds
 pictures: ingest_picture_cases, ingest_pictures
 raw_files: FileKind, load_raw_files
 raw_series: sort_into_series

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neuralmedbench.config.load import load_benchmark, load_model_for
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.run_names import how_to_make
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.external_files import GivenAnswer
+from neuralmedbench.files.json_files import read_json_record
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger
+from neuralmedbench.models.requests_of_model import fits_layout
 from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
+from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.thoughts import answer_of
 from neuralmedbench.records.words import LONGEST_NAME, counted, quote
@@ -238,3 +244,51 @@ def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Led
         )
         for turn, (messages, text) in enumerate(zip(asked, row.turns, strict=True))
     ]
+
+
+def import_given(
+    benchmark: str, name: str, given: Iterable[GivenAnswer], *, config: Path, data: Path, fresh: bool = False, leave_unknown: bool = False
+) -> Iterator[str]:
+    """Import the answers of a model to a benchmark of a project, and yield what was imported in lines.
+
+    Parameters
+    ----------
+    benchmark, name : str
+        Names of benchmark and model.
+    given : iterable of GivenAnswer
+        The answers.
+    config, data : Path
+        Configuration folder and data folder.
+    fresh : bool
+        True if these are other answers than those by which the items were chosen.
+    leave_unknown : bool
+        As in `import_answers`.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If the model may not be scored on these items, the prompts are not there, or as `import_answers`.
+    """
+    model, settings = load_model_for(config, benchmark, name), load_benchmark(config, benchmark)
+    # answers that chose the items would be scored on items chosen to be hard for them
+    if name in settings.reference_pool and not fresh:
+        message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
+        raise ConfigError(message)
+    prompts = data / "prompts" / f"{benchmark}.parquet"
+    if not prompts.is_file():
+        message = f"the prompts of {benchmark} are not there; make them first: {how_to_make(prompts, benchmark)}"
+        raise DataError(message)
+    requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
+    path = Path(settings.questions or "", IMPORT_RECORD)
+    is_there = settings.questions and path.is_file()
+    refused = read_json_record(path, ImportRecord, remedy="import the data set again").refused if is_there else ()
+    questions = [row.question_id for row in refused if row.question_id]
+    left_out = {*questions, *(f"{benchmark}/{question}" for question in questions)}
+    ledger = data / "ledger" / benchmark / f"{name}.jsonl"
+    counts = import_answers(requests, model, given, ledger=ledger, left_out=left_out, leave_unknown=leave_unknown)
+    yield f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing"
+    if counts.left_aside:
+        reasons = f"the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
+        yield f"  {counts.left_aside} left aside: {reasons}"
+    if counts.unknown:
+        yield f"  {counts.unknown} left out: their ids are not in {benchmark}"

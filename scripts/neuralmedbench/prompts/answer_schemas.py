@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import View
 from neuralmedbench.prompts.parts import labelled_images, render_message
-from neuralmedbench.records.items import Item, ItemImage
+from neuralmedbench.records.items import Item, ItemImage, Turn
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL
 from neuralmedbench.records.value_rules import RULES, part_of_schema
@@ -66,30 +66,44 @@ def stage_turns(view: View, templates: Templates, *, stepwise: bool) -> tuple[Re
 
     What comes next never depends on an answer: which stages count is decided when the answers are scored.
     """
-    item, name = view.item, view.layout.config.label if view.layout else ""
-    left = list(item.images)
-    turns: list[RequestTurn] = []
-    before = 0  # pictures are numbered through the turns
-    for number, turn in enumerate(item.turns, start=1):
-        shown = [_next_image(item, left, image_id) for image_id in turn.image_ids]
-        images = labelled_images(item, shown, before=before, name=name)
-        before += len(images)
+    item, shown_later = view.item, list(view.item.images)
+
+    def fields(turn: Turn, _: bool) -> dict[str, object]:
         schema = part_of_schema(item.answer_schema, turn.asks)
+        return {"fields": fields_in_words(stepwise_schema(schema) if stepwise else schema)}
+
+    return rounds(view, templates, "stage", lambda turn: [_next_image(item, shown_later, image) for image in turn.image_ids], fields)
+
+
+def rounds(
+    view: View,
+    templates: Templates,
+    name: str,
+    pictures: Callable[[Turn], Sequence[ItemImage]],
+    values: Callable[[Turn, bool], Mapping[str, object]],
+) -> tuple[RequestTurn, ...]:
+    """Render the turns of an item by the template `name`; `values` of a turn depend on whether it is the last one."""
+    messages: list[RequestTurn] = []
+    before = 0  # pictures are numbered through the turns
+    turns = view.item.turns
+    for number, turn in enumerate(turns, start=1):
+        images = labelled_images(view.item, pictures(turn), before=before, name=view.label_name)
+        before += len(images)
         message = render_message(
             templates,
-            "stage",
+            name,
             "round",
             images,
             view.layout,
             turn=number,
-            turns=len(item.turns),
+            turns=len(turns),
             reveal=turn.reveal,
             question=templates.question(turn.question),
             pictures=bool(images),
-            fields=fields_in_words(stepwise_schema(schema) if stepwise else schema),
+            **values(turn, number == len(turns)),
         )
-        turns.append(message)
-    return tuple(turns)
+        messages.append(message)
+    return tuple(messages)
 
 
 def _next_image(item: Item, left: list[ItemImage], image_id: str) -> ItemImage:

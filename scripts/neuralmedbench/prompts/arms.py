@@ -41,6 +41,11 @@ class View:
     disclosed: str = ""
     layout: Layout | None = None
 
+    @property
+    def label_name(self) -> str:
+        """How the layout calls a picture; empty for `common`."""
+        return self.layout.config.label if self.layout else ""
+
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
     """Return the views of the items that an arm changes (under `full`, of all); others would repeat the full arm under another name."""

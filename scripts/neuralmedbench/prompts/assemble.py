@@ -11,7 +11,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stage_turns, stepwise_schema
+from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, rounds, stage_turns, stepwise_schema
 from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
 from neuralmedbench.prompts.conversations import (
     ASK_ORDERS,
@@ -27,7 +27,6 @@ from neuralmedbench.prompts.parts import labelled_images, render_message
 from neuralmedbench.records.arm_changes import CHOICE, AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.checklist import SECTIONS, with_places
-from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import (
     OPTION,
     Arm,
@@ -122,7 +121,6 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
             config,
             _templates_of(material.arms.get(arm), templates),
             material.exemplars,
-            config.coordinates,
             _order_of(material.arms.get(arm)),
             scans,
         )
@@ -178,12 +176,11 @@ def _with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> l
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """Settings, templates and examples by which requests are rendered, the unit of coordinates, the order of evidence of an arm, and the scans of cases."""
+    """Settings, templates and examples by which requests are rendered, the order of evidence of an arm, and the scans of cases."""
 
     config: BenchmarkConfig
     templates: Templates
     exemplars: Sequence[Exemplar]
-    coordinates: Convention = Convention.THOUSANDTHS
     order: str = ""
     scans: Mapping[str, Sequence[ViewScan]] = field(default_factory=dict)
 
@@ -197,7 +194,7 @@ def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings)
     """Render one item under one arm; None if the strategy does not apply to it."""
     # a layout may name the unit and order of coordinates that its models were trained with
     stated = view.layout.config.coordinates if view.layout else None
-    unit, order = stated or (settings.coordinates, "xy")
+    unit, order = stated or (settings.config.coordinates, "xy")
     item, templates = view.item, settings.templates.sharing(coordinates=unit, order=order)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
@@ -306,7 +303,7 @@ def _example_pictures(view: View, examples: Sequence[Exemplar]) -> tuple[Request
         replace(image, label=f"Example {number}, {image.label}", example=True)
         for number, example in enumerate(examples, start=1)
         for image in labelled_images(
-            replace(example.item, label_policy=view.item.label_policy), _example_images(view.item, example.item), name=_label_name_of(view)
+            replace(example.item, label_policy=view.item.label_policy), _example_images(view.item, example.item), name=view.label_name
         )
     )
 
@@ -381,17 +378,12 @@ def single_turn(
         name, form = "choice", {"options": _lettered_options(item)}
     else:
         name, form = _template_of(item), {"sections": sections}
-    images = labelled_images(item, item.images, name=_label_name_of(view))
+    images = labelled_images(item, item.images, name=view.label_name)
     turn = render_message(templates, name, "case", images, view.layout, **case, **task, **form)
     if not examples:
         return turn
     before = f"{example_text(item, examples, templates)}\n\n"
     return replace(turn, text=before + turn.text, images=(*_example_pictures(view, examples), *turn.images), example_characters=len(before))
-
-
-def _label_name_of(view: View) -> str:
-    """Return how the layout of a view calls a picture; empty for `common`."""
-    return view.layout.config.label if view.layout else ""
 
 
 def _template_of(item: Item) -> str:
@@ -403,30 +395,10 @@ def _template_of(item: Item) -> str:
 
 def _dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections: Sequence[str] = ()) -> tuple[RequestTurn, ...]:
     """Render the rounds of a dialogue, with the parameters of `single_turn`; only the last round asks for all sections."""
-    turns: list[RequestTurn] = []
-    shown = 0  # pictures are numbered through the dialogue
-    for number, turn in enumerate(view.item.turns, start=1):
-        last = number == len(view.item.turns)
-        images = labelled_images(view.item, _images_of(view.item, turn), before=shown, name=_label_name_of(view))
-        shown += len(images)
-        message = render_message(
-            templates,
-            "dialogue",
-            "round",
-            images,
-            view.layout,
-            turn=number,
-            turns=len(view.item.turns),
-            reveal=turn.reveal,
-            question=templates.question(turn.question),
-            pictures=bool(images),
-            disclosed=view.disclosed if last else "",  # findings are disclosed with the last round only
-            stepwise=stepwise,
-            sections=sections if last else (),
-        )
-        turns.append(message)
-    return tuple(turns)
 
+    def values(_: Turn, last: bool) -> dict[str, object]:
+        # findings are disclosed with the last round only
+        return {"disclosed": view.disclosed if last else "", "stepwise": stepwise, "sections": sections if last else ()}
 
-def _images_of(item: Item, turn: Turn) -> tuple[ItemImage, ...]:
-    return tuple(image for image in item.images if image.image_id in turn.image_ids)
+    images = view.item.images
+    return rounds(view, templates, "dialogue", lambda turn: [image for image in images if image.image_id in turn.image_ids], values)

@@ -11,6 +11,6 @@ reader_answers: answers_of, import_readers, model_names, rated_answers, reader_l
 record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, record_run, repairs, scored_files
 repository: pull
 run_mistakes: run_mistakes
-stages: dvc_yaml, make_files, recorded_runs, run_again
+stages: make_files, run_again
 trace: trace
 """

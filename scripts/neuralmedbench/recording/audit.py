@@ -14,7 +14,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.dvc_lock import DVC_LOCK, DvcOut, read_dvc_lock
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata
+from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata, upstream_records
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.stages import planned_rules
 
@@ -91,20 +91,6 @@ def _key_and_item(line: bytes) -> tuple[str, str]:
         return str(value["key"]), str(value.get("item_id") or "an item without a name")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return hashlib.sha256(line).hexdigest(), "an unreadable line"
-
-
-def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
-    """Select the records of a target and of all its direct and indirect inputs, sorted by path; the others are of models and cases that left the run."""
-    records = {entry.path: entry for entry in made}
-    selected: dict[str, OutputRecord] = {}
-    # depth first from the target through the recorded inputs
-    waiting = [target]
-    while waiting:
-        path = waiting.pop()
-        if path in records and path not in selected:
-            selected[path] = records[path]
-            waiting += records[path].inputs
-    return dict(sorted(selected.items()))
 
 
 def stale_files(records: dict[str, OutputRecord]) -> list[str]:

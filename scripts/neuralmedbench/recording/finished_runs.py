@@ -25,6 +25,7 @@ from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import ALL_ARMS, COLUMNS
 from neuralmedbench.records.words import counted
+from neuralmedbench.runtime.console_tables import table_lines
 
 OF_ALL_ARMS = frozenset({"destinations", "graders"})
 """Tables whose rows count the answers of all arms together."""
@@ -200,21 +201,18 @@ def _time_made(report: str, root: Path) -> str:
 
 def run_lines(runs: Sequence[RunSummary]) -> list[str]:
     """Return one line per run for a person."""
-    width = max((len(run.name) for run in runs), default=0)
-    return [
-        "  ".join(
-            [
-                f"{run.name:{width}}",
-                run.made or "no report       ",
-                run.configfiles[-1] if run.configfiles else "config/config.yaml",
-                f"{', '.join(run.benchmarks) or 'no benchmark'} by {', '.join(run.models) or 'no model'}",
-                f"{counted(run.answers, 'answer')}, {run.missing or 'none'} missing",
-                *(["limited, no rank"] if run.limited else []),
-                "recorded" if run.recorded else "not recorded",
-            ]
+    rows = [
+        (
+            run.name,
+            run.made or "no report",
+            run.configfiles[-1] if run.configfiles else "config/config.yaml",
+            f"{', '.join(run.benchmarks) or 'no benchmark'} by {', '.join(run.models) or 'no model'}",
+            f"{counted(run.answers, 'answer')}, {run.missing or 'none'} missing",
+            "limited, no rank" if run.limited else "recorded" if run.recorded else "not recorded",
         )
         for run in runs
     ]
+    return table_lines(rows)
 
 
 def look_up_cell(table: str, row: str, column: str, folder: Path = Path("results/tables")) -> TableCell:

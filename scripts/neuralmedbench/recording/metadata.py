@@ -8,11 +8,9 @@ import os
 import re
 import shlex
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from neuralmedbench.config.code_hash import code_hash
@@ -76,6 +74,20 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
             checksums={name: digest.removeprefix("sha256:") for name, digest in (value.get("input_checksums") or {}).items()},
             ended=value.get("endtime") or 0.0,
         )
+
+
+def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
+    """Select the records of a target and of all its direct and indirect inputs, sorted by path; the others are of models and cases that left the run."""
+    records = {entry.path: entry for entry in made}
+    selected: dict[str, OutputRecord] = {}
+    # depth first from the target through the recorded inputs
+    waiting = [target]
+    while waiting:
+        path = waiting.pop()
+        if path in records and path not in selected:
+            selected[path] = records[path]
+            waiting += records[path].inputs
+    return dict(sorted(selected.items()))
 
 
 def _mark(mark: Path) -> None:
@@ -173,10 +185,10 @@ PLACES = tuple(
         rf"{RESULTS}(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
         rf"{RESULTS}grades/(?P<benchmark>[^/]+)/{PLANTED}/.*",  # a tested grader judges the answers of every model
         rf"{RESULTS}grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
-        rf"{RESULTS}(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
-        r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
+        rf"{RESULTS}(?:similarity|cases|planted|croissant)/(?P<benchmark>[^/]+)\.(?:parquet|json)",
+        r"data/(?:items|gold|disclosures|prompts|views)/(?P<benchmark>[^/]+)\.parquet",
         r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
-        r"data/(?:deidentified|normalised|slices|reviews|gold|altered)/(?P<benchmark>[^/]+)/.*",
+        r"data/(?:deidentified|normalised|slices|reviews|gold|disclosures|altered)/(?P<benchmark>[^/]+)/.*",
         r"config/benchmarks/(?P<benchmark>[^/]+?)(?:\.cases\.tsv|\.yaml)",
         r"config/models/(?P<model>[^/]+)\.yaml",
     )
@@ -201,11 +213,9 @@ class RowScope:
         for place in PLACES:
             # a file without a benchmark or model in its path concerns every row
             if match := place.fullmatch(path):
-                return all(
-                    wanted is None or name in wanted
-                    for name, wanted in zip(map(match.groupdict().get, ("benchmark", "model")), (self.benchmarks, self.models), strict=True)
-                    if name
-                )
+                named = match.groupdict()
+                wanted = {"benchmark": self.benchmarks, "model": self.models}
+                return all(names is None or part not in named or named[part] in names for part, names in wanted.items())
         return True
 
 
@@ -218,9 +228,7 @@ class Link:
     name : str
         Path; with a `*` for a family.
     digests : dict of str to str
-        SHA-256 digest of each file that is present, by path.
-    absent : tuple of str
-        Files that are missing here.
+        SHA-256 digest of each file, by path; empty for one that is missing here.
     recorded : dict of (str, str) to str
         Digest that Snakemake recorded, by file and by the output made from it.
     made : tuple of OutputRecord
@@ -233,76 +241,68 @@ class Link:
 
     name: str
     digests: Mapping[str, str]
-    absent: tuple[str, ...]
     recorded: Mapping[tuple[str, str], str]
     made: tuple[OutputRecord, ...]
     sources: tuple[str, ...]
     unnamed: int
 
-    @cached_property
+    @property
+    def absent(self) -> int:
+        """Number of files that are missing here."""
+        return sum(not digest for digest in self.digests.values())
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of the file, or of the output of `sha256sum` for several; empty if a file is absent."""
-        if self.absent:
-            return ""
-        if len(self.digests) == 1 and self.name in self.digests:
+        """SHA-256 of the file, or of the output of `sha256sum` for several."""
+        if self.name in self.digests:
             return self.digests[self.name]
         return hashlib.sha256("".join(f"{digest}  {path}\n" for path, digest in sorted(self.digests.items())).encode()).hexdigest()
 
-    @cached_property
+    @property
     def changed(self) -> dict[str, str]:
         """Files that have changed since an output was made from them, each with that output."""
-        return {
-            path: made for (path, made), digest in sorted(self.recorded.items()) if path in self.digests and self.digests[path] != digest
-        }
+        return {path: made for (path, made), digest in sorted(self.recorded.items()) if self.digests[path] not in ("", digest)}
 
 
 def upstream_links(table: str, records: Mapping[str, OutputRecord], subject: RowScope, root: Path = Path()) -> list[Link]:
     """Follow a file to all its direct and indirect inputs, breadth first, each link once; the private zone is not entered."""
     members: dict[str, set[str]] = {}
+    chain: set[str] = set()
     level = [table]
     while level:
         for path in level:
             # files of one family (such as one per case) are one link
             members.setdefault(_link_name(path), set()).add(path)
-        known = {path for paths in members.values() for path in paths}
-        inputs = {path for one in level if one in records for path in _sources(records[one], subject)}
-        level = sorted(inputs - known, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
-    chain = {path for paths in members.values() for path in paths}
-    # outputs in the chain that were made from each file, for comparing recorded digests
-    users: dict[str, list[OutputRecord]] = defaultdict(list)
+        chain.update(level)
+        inputs = {source for path in level if path in records for source in _sources(records[path], subject)}
+        level = sorted(inputs - chain, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
+    # digests of the inputs of outputs in the chain, and of what was made from the table
+    recorded: dict[tuple[str, str], str] = {}
     for made in records.values():
-        for path in chain.intersection(made.inputs):
-            if (made.path in chain or path == table) and (root / made.path).exists():
-                users[path].append(made)
-    return [_link(name, sorted(paths), records, users, subject=subject, root=root) for name, paths in members.items()]
+        used = [path for path in chain.intersection(made.checksums) if made.path in chain or path == table]
+        if used and (root / made.path).exists():
+            recorded |= {(path, made.path): made.checksums[path] for path in used}
+    links = []
+    for name, paths in members.items():
+        made_by = tuple(records[path] for path in sorted(paths) if path in records)
+        inputs = {path for made in made_by for path in made.inputs}
+        link = Link(
+            name=name,
+            digests={path: sha256_of(root / path) if (root / path).is_file() else "" for path in sorted(paths)},
+            recorded={pair: digest for pair, digest in recorded.items() if pair[0] in paths},
+            made=made_by,
+            sources=tuple(sorted({_link_name(path) for made in made_by for path in _sources(made, subject)})),
+            unnamed=sum(not is_shown(path) for path in inputs),
+        )
+        links.append(link)
+    return links
 
 
 def _sources(made: OutputRecord, subject: RowScope) -> list[str]:
-    return [path for path in made.inputs if _is_shown(path) and subject.concerns(path)]
+    return [path for path in made.inputs if is_shown(path) and subject.concerns(path)]
 
 
-def _link(
-    name: str,
-    paths: Sequence[str],
-    records: Mapping[str, OutputRecord],
-    users: Mapping[str, list[OutputRecord]],
-    *,
-    subject: RowScope,
-    root: Path,
-) -> Link:
-    made = tuple(records[path] for path in paths if path in records)
-    return Link(
-        name=name,
-        digests={path: sha256_of(root / path) for path in paths if (root / path).is_file()},
-        absent=tuple(path for path in paths if not (root / path).is_file()),
-        recorded={(path, user.path): user.checksums[path] for path in paths for user in users.get(path, ()) if path in user.checksums},
-        made=made,
-        sources=tuple(sorted({_link_name(path) for one in made for path in _sources(one, subject)})),
-        unnamed=len({path for one in made for path in one.inputs if not _is_shown(path)}),
-    )
-
-
-def _is_shown(path: str) -> bool:
+def is_shown(path: str) -> bool:
     return path.startswith(SHOWN) and not path.startswith(PRIVATE) and ".." not in Path(path).parts
 
 

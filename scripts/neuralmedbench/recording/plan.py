@@ -12,14 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from neuralmedbench.config.load import group_limit, load_model_for
-from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import guard_cell, read_by_item, read_records
 from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
-from neuralmedbench.models.context_length import ContextLength
+from neuralmedbench.models.context_length import ContextLength, LengthCount
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
 from neuralmedbench.models.forecast import Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
 from neuralmedbench.models.informant import INFORMANT
@@ -33,18 +33,17 @@ from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request, long_prompt_line
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import PLANTED, Grade, response_key
-from neuralmedbench.records.vocabulary import Urgency, Vocabulary
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.runtime.atomic_write import atomic_file
-from neuralmedbench.scoring.llm.grader_requests import read_model_grader, scored_responses
+from neuralmedbench.runtime.console_tables import table_lines
+from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader, scored_responses
 from neuralmedbench.scoring.llm.model_grading import why_not_tested
 from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
 from neuralmedbench.scoring.planted.edits import EDITS
 from neuralmedbench.scoring.planted.planting import References, plant_errors, plant_in_answers, planted_responses
-from neuralmedbench.tables.papers.size import by_published_size, size_words
+from neuralmedbench.tables.papers.size import SizeRow, by_published_size, size_words
 
-VOTED = Strategy.SELF_CONSISTENCY
-"""Strategy with a majority vote over samples, of which only one is graded."""
 CHARACTERS_PER_TOKEN = 4
 """Assumed length of a token in an answer that is still to come and that a grader will read."""
 
@@ -95,15 +94,7 @@ class PlanRow:
     switches: tuple[GraderSwitch, ...] = ()
 
 
-@dataclass(frozen=True)
-class PlanGap:
-    """A benchmark without prompts, and the file that has them."""
-
-    benchmark: str
-    prompts: str
-
-
-def plan_run(run: Run) -> tuple[list[PlanRow], list[PlanGap]]:
+def plan_run(run: Run) -> tuple[list[PlanRow], list[str]]:
     """Plan the calls for every benchmark, model and grader of the run lists.
 
     Parameters
@@ -115,7 +106,7 @@ def plan_run(run: Run) -> tuple[list[PlanRow], list[PlanGap]]:
     -------
     rows : list of PlanRow
         In the order of the run lists; each model is followed by its graders.
-    gaps : list of PlanGap
+    gaps : list of str
         Benchmarks without prompts.
 
     Raises
@@ -125,14 +116,18 @@ def plan_run(run: Run) -> tuple[list[PlanRow], list[PlanGap]]:
     """
     vocabulary = read_vocabulary(Path(run.config.vocabulary))
     rows: list[PlanRow] = []
-    gaps: list[PlanGap] = []
+    gaps: list[str] = []
     for benchmark in run.benchmarks:
-        prompts = Path(f"data/prompts/{benchmark}.parquet")
-        if not prompts.is_file():
-            gaps.append(PlanGap(benchmark, prompts.as_posix()))
-            continue
-        rows += _Planner(run, benchmark, vocabulary).rows(read_records(prompts, Request))
+        prompts = Path(_prompts(benchmark))
+        if prompts.is_file():
+            rows += _Planner(run, benchmark, vocabulary).rows(read_records(prompts, Request))
+        else:
+            gaps.append(benchmark)
     return rows, gaps
+
+
+def _prompts(benchmark: str) -> str:
+    return f"data/prompts/{benchmark}.parquet"
 
 
 class _Planner:
@@ -140,19 +135,14 @@ class _Planner:
 
     def __init__(self, run: Run, benchmark: str, vocabulary: Vocabulary) -> None:
         self._run, self._benchmark, self._vocabulary = run, benchmark, vocabulary
-        self._llm = {name: grader for name, grader in run.all_graders.items() if grader.kind == "llm" and grader.model and grader.prompt}
+        self._llm = {name: grader for name, grader in run.all_graders.items() if grader.kind == "llm"}
 
     @cached_property
-    def _items(self) -> dict[str, Item]:
-        return read_by_item(Path(f"data/items/{self._benchmark}.parquet"), Item)
-
-    @cached_property
-    def _gold(self) -> dict[str, Gold]:
-        return read_by_item(Path(f"data/gold/{self._benchmark}.parquet"), Gold)
-
-    @cached_property
-    def _urgency(self) -> Urgency:
-        return read_urgency(urgency_path(Path(self._run.config.vocabulary)), self._vocabulary)
+    def _references(self) -> References:
+        """The items and references of the benchmark, which graders read; none is read for a run without them."""
+        urgency = read_urgency(urgency_path(Path(self._run.config.vocabulary)), self._vocabulary)
+        items = read_by_item(Path(f"data/items/{self._benchmark}.parquet"), Item)
+        return References(items, read_by_item(Path(f"data/gold/{self._benchmark}.parquet"), Gold), self._vocabulary, urgency)
 
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
@@ -163,106 +153,92 @@ class _Planner:
             entries = read_ledger(Path(f"data/ledger/{self._benchmark}/{name}.jsonl"))
             code, informant = code_of(model, self._vocabulary), self._run.informants.get(self._benchmark)
             outlook = forecast_calls(asked, model, entries, code=code, informant=informant)
-            row = self._row(name, "", model, outlook, _earlier_revisions(model, entries.values()) if outlook.calls else "")
-            line = long_prompt_line([request.characters for request in asked], "prompts") if outlook.calls else ""
-            yield replace(row, lengths=(*row.lengths, line)) if line else row
+            row = self._row(name, "", model, outlook)
+            if outlook.calls:
+                line = long_prompt_line([request.characters for request in asked], "prompts")
+                lengths = (*row.lengths, *([line] if line else []))
+                row = replace(row, note=_earlier_revisions(model, entries.values()), lengths=lengths)
+            yield row
             if informant and any(has_informant(request, model) for request in asked):
-                told = forecast_informant(asked, model, informant, entries, code=code)
-                yield self._row(name, f"{INFORMANT} {informant.name}", informant, told)
+                replies = forecast_informant(asked, model, informant, entries, code=code)
+                yield self._row(name, f"{INFORMANT} {informant.name}", informant, replies)
             # graders follow their model: their calls depend on its answers, present or still to come
-            for grader, config in self._llm.items():
-                yield self._grader_row(name, model, grader, config, asked)
-        for grader, config in self._llm.items():
+            for grader in self._llm:
+                yield self._grader_row(model, grader, asked)
+        for grader in self._llm:
             if not self._why_not_tested(grader):
-                yield self._planted_row(grader, config, requests)
+                yield self._planted_row(grader, requests)
 
     def _ledger(self, name: str, grader: str) -> Path:
         return Path(f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
 
     def _results(self, model: str) -> Path:
         """Return the folder of results with the answers of a model: of this run, or of another one, which has them from the same ledger."""
-        own, table = Path(self._run.results), f"responses/{self._benchmark}/{model}.parquet"
-        others = [Path("results"), *sorted(path for path in Path("results").glob("*") if path.is_dir())]
-        return next((folder for folder in (own, *others) if (folder / table).is_file()), own)
+        table = f"responses/{self._benchmark}/{model}.parquet"
+        folders = [Path(self._run.results), Path("results"), *sorted(Path("results").glob("*/"))]
+        return next((folder for folder in folders if (folder / table).is_file()), folders[0])
 
     def _why_not_tested(self, grader: str) -> str:
         by_default = self._run.config.grader_checks.items_per_edit is None
         return why_not_tested(self._ledger(PLANTED, grader), replay=self._run.config.replay, by_default=by_default)
 
-    def _planted_row(self, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
-        assert config.model
-        patients = self._run.patients_per_edit(grader)
-        planted = plant_errors(self._items.values(), self._gold, vocabulary=self._vocabulary, urgency=self._urgency, patients=patients)
-        requests = self._requests_for(planted_responses(planted, self._items, patients), grader, ())
+    def _planted_row(self, grader: str, asked: list[Request]) -> PlanRow:
+        patients, of = self._run.patients_per_edit(grader), self._references
+        planted = plant_errors(of.items.values(), of.gold, vocabulary=of.vocabulary, urgency=of.urgency, patients=patients)
+        requests = self._requests(planted_responses(planted, of.items, patients), grader)
         entries = read_ledger(self._ledger(PLANTED, grader))
         for model in self._run.models if patients else ():
-            requests += self._requests_for(self._edited_answers(model, grader, asked), grader, self._run.models[model].names)
+            requests += self._requests(self._edited_answers(model, grader, asked), grader, self._run.models[model].names)
             entries |= read_ledger(self._ledger(model, grader))
-        return self._row(PLANTED, grader, config.model, forecast_calls(requests, config.model, entries))
+        model_of = grader_model(grader, self._llm[grader])
+        return self._row(PLANTED, grader, model_of, forecast_calls(requests, model_of, entries))
 
     def _edited_answers(self, model: str, grader: str, asked: list[Request]) -> list[Response]:
         """Return the answers of a model in which errors are planted; of answers that are not graded yet, as many as there can be."""
         patients = self._run.answers_per_edit(grader)
-        results = self._results(model)
-        responses, grades = (results / part / self._benchmark / model for part in ("responses", "grades"))
-        files = responses.with_suffix(".parquet"), grades / f"{grader}.parquet"
+        table = Path(self._benchmark, model)
+        files = [self._results(model) / part for part in (f"responses/{table}.parquet", f"grades/{table}/{grader}.parquet")]
         if all(path.is_file() for path in files):
-            judged, found = read_records(files[0], Response), read_records(files[1], Grade)
-            references = References(self._items, self._gold, self._vocabulary, self._urgency)
-            planted = plant_in_answers(judged, found, references, patients=patients)
-            return planted_responses(planted, self._items, patients)
+            planted = plant_in_answers(read_records(files[0], Response), read_records(files[1], Grade), self._references, patients=patients)
+            return planted_responses(planted, self._references.items, patients)
         config = load_model_for(self._run.folder, self._benchmark, model)
         wanted = [row for row in requests_for(config, asked) if row.arm == Arm.FULL and row.runner in (Runner.OPEN, Runner.DIALOGUE)]
         answers = {row.patient_id: row for row in _placeholder_answers(wanted, config)}
         place = list(self._run.models).index(model)  # no two are equal
         return [replace(row, text=f"{row.text} {edit.name} {place}") for row in list(answers.values())[:patients] for edit in EDITS]
 
-    def _grader_row(self, name: str, model: ModelConfig, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
-        assert config.model
-        responses = self._results(name) / f"responses/{self._benchmark}/{name}.parquet"
-        present = read_records(responses, Response) if responses.is_file() else []
+    def _grader_row(self, model: ModelConfig, grader: str, asked: list[Request]) -> PlanRow:
+        name, of = model.name, self._references
+        table = self._results(name) / f"responses/{self._benchmark}/{name}.parquet"
+        present = read_records(table, Response) if table.is_file() else []
         answered = {response_key(row) for row in present if row.state not in MISSING_STATES or is_by_another_model(row.error)}
-        # grader calls for answers that do not exist yet are estimated from placeholders
+        # grader calls for answers that do not exist yet are estimated from placeholders; of a vote one answer is graded
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
-        entries = read_ledger(self._ledger(name, grader))
-        requests = self._grader_requests(present, expected, grader, name)
-        outlook = forecast_calls(requests, config.model, entries)
-        notes = (
-            [f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length"]
-            if expected
-            else []
-        )
+        of_votes = [row for row in expected if not row.repeat or row.strategy != Strategy.SELF_CONSISTENCY]
+        answers = [*scored_responses(present, of.items, of.gold, of.vocabulary), *of_votes]
+        requests = self._requests(answers, grader, self._run.models[name].names)
+        model_of, ledger = grader_model(grader, self._llm[grader]), self._ledger(name, grader)
+        outlook = forecast_calls(requests, model_of, read_ledger(ledger))
+        notes = []
+        if expected:
+            notes.append(f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length")
         if outlook.samples and (reason := self._why_not_tested(grader)):
             notes.append(f"not tested with planted errors: {reason}")
-        row = self._row(name, grader, config.model, outlook, "; ".join(notes))
-        folder = self._ledger(name, grader).parent
-        return replace(row, switches=tuple(grader_switches(grader, config, requests, folder, self._run.folder)) if outlook.calls else ())
+        switches = grader_switches(grader, self._llm[grader], requests, ledger.parent, self._run.folder) if outlook.calls else ()
+        return replace(self._row(name, grader, model_of, outlook), note="; ".join(notes), switches=tuple(switches))
 
-    def _grader_requests(self, present: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
-        items, gold = self._items, self._gold
-        answers = [
-            *scored_responses(present, items, gold, self._vocabulary),
-            *(row for row in expected if not row.repeat or row.strategy != VOTED),
-        ]
-        return self._requests_for(answers, grader, self._run.models[model].names)
+    def _requests(self, answers: Iterable[Response], grader: str, names: Sequence[str] = ()) -> list[Request]:
+        asking = read_model_grader(grader, self._llm[grader], names)
+        return list(asking.requests(answers, self._references.items, self._references.gold).values())
 
-    def _requests_for(self, answers: Iterable[Response], grader: str, names: Sequence[str]) -> list[Request]:
-        items, gold = self._items, self._gold
-        llm_grader = read_model_grader(grader, self._llm[grader], names)
-        # equal answers to an item are graded once
-        known = [row for row in answers if row.item_id in gold]
-        wanted = {(row.item_id, row.text): row for row in known if llm_grader.wants(row, items[row.item_id], gold[row.item_id])}
-        return [llm_grader.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
-
-    def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast, note: str = "") -> PlanRow:
+    def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast) -> PlanRow:
         # destinations that the benchmark allows; any other blocks the call
         allowed = self._run.benchmarks[self._benchmark].allowed_destinations
         destination = _destination(model)
-        limit, group = group_limit(model, self._run.config.rate_limits), model.rate_limit_group or ""
-        # the slower of the two limits decides
+        limit = group_limit(model, self._run.config.rate_limits)
         tokens = outlook.prompt_tokens + outlook.completion_tokens
-        minutes = [0.0, *([outlook.calls / limit.requests_per_minute] if limit.requests_per_minute else [])]
-        minutes += [tokens / limit.tokens_per_minute] if limit.tokens_per_minute else []
+        # the slower of the two limits decides
+        limits = ((outlook.calls, limit.requests_per_minute), (tokens, limit.tokens_per_minute))
         return PlanRow(
             benchmark=self._benchmark,
             model=name,
@@ -274,12 +250,11 @@ class _Planner:
             allowed=is_allowed(model, destination, allowed),
             key_env=model.api_key_env or "",
             key_is_set=bool(model.api_key),
-            group=group,
-            least_minutes=max(minutes),
+            group=model.rate_limit_group or "",
+            least_minutes=max(amount / most if most else 0.0 for amount, most in limits),
             max_cost_usd=model.max_cost_usd,
             account=account_of(model),
             blocked=self._blocked(model, allowed) if outlook.calls else "",
-            note=note,
             lengths=(*ContextLength(model).words(outlook.lengths), *outlook.pictures),
         )
 
@@ -340,16 +315,16 @@ def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
     cells = [
         (
             published.benchmark,
-            f"{row.grader} on {row.model}" if row.grader else row.model,
+            _label(row),
             f"{row.calls:,}",
             f"{row.prompt_tokens:,}",
-            "-" if row.completion_tokens is None else f"{row.completion_tokens:,}",
-            row.unknown or f"{row.usd:,.2f}",
-            "-" if row.most_usd is None else f"{row.most_usd:,.2f}",
+            _number(row.completion_tokens, ","),
+            row.unknown or _number(row.usd, ",.2f"),
+            _number(row.most_usd, ",.2f"),
         )
         for row in rows
     ]
-    yield from (f"  {line}" for line in _align([SIZES_HEAD, *cells]))
+    yield from table_lines(cells, SIZES_HEAD)
     # rows without prices are counted apart, not as 0
     known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
     usd, most = (sum(amounts) for amounts in zip(*known, strict=True)) if known else (0.0, 0.0)
@@ -363,7 +338,7 @@ WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected 
 
 def plan_lines(
     rows: Sequence[PlanRow],
-    gaps: Sequence[PlanGap],
+    gaps: Sequence[str],
     run: Run,
     spending: SpendTotals,
     *,
@@ -376,7 +351,7 @@ def plan_lines(
     ----------
     rows : sequence of PlanRow
         The plan.
-    gaps : sequence of PlanGap
+    gaps : sequence of str
         Benchmarks without prompts.
     run : Run
         The run.
@@ -394,7 +369,7 @@ def plan_lines(
     """
     # table and totals first, then one line per remark
     lines = [
-        *_align([HEAD, *map(_cells, rows)]),
+        *table_lines(map(_cells, rows), HEAD),
         "",
         WORDS,
         f"Possible now: {_total([row for row in rows if not row.blocked], run, spending)}",
@@ -402,11 +377,9 @@ def plan_lines(
     if any(row.blocked for row in rows):
         lines.append(f"Including blocked calls: {_total(rows, run, spending)}")
     if gaps:
-        command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", *(entry.prompts for entry in gaps)])
+        command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", *map(_prompts, gaps)])
         have = "it has" if len(gaps) == 1 else "they have"
-        lines.append(
-            f"{', '.join(entry.benchmark for entry in gaps)}: {have} no prompts yet; `{command}` makes them without calling a model"
-        )
+        lines.append(f"{', '.join(gaps)}: {have} no prompts yet; `{command}` makes them without calling a model")
     lines += left_out_lines(run)
     lines += _layout_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
@@ -433,16 +406,16 @@ def _layout_lines(run: Run) -> Iterator[str]:
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV, one line per row, money in USD."""
-    nested = ("outlook", "lengths", "pictures", "switches")
-    values = [
-        {key: value for key, value in (asdict(row) | asdict(row.outlook) | asdict(row.outlook.lengths)).items() if key not in nested}
-        for row in rows
-    ]
-    names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field not in nested]
+    names = [name for record in (PlanRow, Forecast, LengthCount) for name in record.__dataclass_fields__ if name not in NESTED]
+    values = [{**asdict(row), **asdict(row.outlook), **asdict(row.outlook.lengths)} for row in rows]
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: guard_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in values)
+
+
+NESTED = {"outlook", "lengths", "pictures", "switches"}
+"""Parts of a row that are no columns."""
 
 
 def _cells(row: PlanRow) -> tuple[str, ...]:
@@ -464,15 +437,10 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     )
 
 
-def _label(row: PlanRow) -> str:
+def _label(row: PlanRow | SizeRow) -> str:
     if row.model == PLANTED:
         return f"{row.grader} on planted errors"
     return f"{row.grader} on {row.model}" if row.grader else row.model
-
-
-def _align(table: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in table]
 
 
 def _total(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> str:
@@ -543,5 +511,9 @@ def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list
     return lines
 
 
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
 def _usd(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
+    return _number(value, ".2f" if value is None or value >= 1 or not value else ".4f")

@@ -88,18 +88,6 @@ HEAD = "# Written by nmb ratings import-readers: the answers of one reader of th
 
 
 @dataclass(frozen=True)
-class _ReaderImport:
-    """The import of one reader's answers to one benchmark."""
-
-    model: ModelConfig
-    name: str
-    requests: list[Request]
-    given: list[GivenAnswer]
-    shown: int
-    ledger: Path
-
-
-@dataclass(frozen=True)
 class ImportedReader:
     """Result of an import: model, benchmark, number of questions shown to the reader, and counts of answers."""
 
@@ -140,29 +128,28 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     _check_unchanged(shown, questions, key.round_id)
     forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
     packets = {packet.packet_id: packet for packet in key.packets}
-    imports: list[_ReaderImport] = []
+    models: dict[str, ModelConfig] = {}
+    imports: list[tuple[str, ModelConfig, int, list[Request], list[GivenAnswer]]] = []
     for file, export in read_exports(folder, key, forms):
         # one import per reader and benchmark of the round
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
         model, given = _model(config, name, export, key.strategy), given_answers((file, export), packet, forms)
+        models[name] = model
         for benchmark, asked in benchmarks.items():
-            requests = requests_for(model, [one.request for one in asked.values()])
-            number = sum(one.benchmark == benchmark for one in packet.items.values())
-            imports.append(
-                _ReaderImport(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl")
-            )
-    for one in imports:  # all of them, before anything is written
-        check_import(one.requests, one.model, one.given, ledger=one.ledger)
-    for name, model in {one.name: one.model for one in imports}.items():
+            requests = requests_for(model, [question.request for question in asked.values()])
+            number = sum(question.benchmark == benchmark for question in packet.items.values())
+            imports.append((benchmark, model, number, requests, given.get(benchmark, [])))
+
+    def ledger(benchmark: str, model: ModelConfig) -> Path:
+        return data / "ledger" / benchmark / f"{model.name}.jsonl"
+
+    for benchmark, model, _, requests, answers in imports:  # all of them, before anything is written
+        check_import(requests, model, answers, ledger=ledger(benchmark, model))
+    for name, model in models.items():
         _write_yaml(config / "models" / f"{name}.yaml", model, key.round_id)
     return [
-        ImportedReader(
-            one.name,
-            one.ledger.parent.name,
-            one.shown,
-            import_answers(one.requests, one.model, one.given, ledger=one.ledger),
-        )
-        for one in imports
+        ImportedReader(model.name, benchmark, number, import_answers(requests, model, answers, ledger=ledger(benchmark, model)))
+        for benchmark, model, number, requests, answers in imports
     ]
 
 

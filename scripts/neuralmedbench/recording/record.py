@@ -6,8 +6,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
@@ -19,10 +18,19 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.packs import pack_absent, packed_outs, unpack_absent
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.causes import can_be_asked, next_step
-from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
-from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata
+from neuralmedbench.recording.audit import holds_any, stale_files
+from neuralmedbench.recording.metadata import (
+    METADATA,
+    OutputRecord,
+    is_running,
+    make_again,
+    read_metadata,
+    record_name,
+    repair_metadata,
+    upstream_records,
+)
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
-from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
+from neuralmedbench.recording.stages import dvc_yaml, leftovers, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState
@@ -32,7 +40,6 @@ from neuralmedbench.runtime.atomic_write import write_text
 NOT_SET = re.compile(r"the environment variable (\w+) is not set")
 """Cause of an answer that was skipped (`models.registry.unavailable_reason`)."""
 SET_BY_NOW = "was not set, and is now"
-CASE_FOLDERS = ("deidentified", "normalised", "slices")
 
 
 def record_run(run: Run, *, overridden: bool) -> str:
@@ -68,19 +75,18 @@ def record_run(run: Run, *, overridden: bool) -> str:
     # a run is recorded only if it is complete, holds nothing else, and every result matches its inputs
     if planned := planned_rules(run):  # also after a run that made only some of the files
         return f"the report is not up to date, so nothing was recorded; still to do: {', '.join(planned)}"
-    if left := leftovers(run):
-        message = (
-            f"nothing was recorded: {len(left)} files or folders here are not part of this run (first {left[0]}); delete them and run again"
-        )
+    records = list(read_metadata())
+    if extra := leftovers(run, records):
+        message = f"nothing was recorded: {len(extra)} files or folders here are not part of this run (first {extra[0]}); delete them and run again"
         raise DataError(message)
-    if stale := stale_files(upstream_records(read_metadata(), run.report)):
+    if stale := stale_files(upstream_records(records, run.report)):
         message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `nmb run audit` lists them"
         raise DataError(message)
     others = recorded_runs(run)
     changed = _changed_beside(run, others)
     # the stages of all recorded runs, each with its configfiles
     before = Path("dvc.yaml").read_text(encoding="utf-8") if Path("dvc.yaml").is_file() else ""
-    text = dvc_yaml(run, *others)
+    text = dvc_yaml([run, *others], records)
     if text != before:
         write_text(Path("dvc.yaml"), text)
     try:
@@ -91,7 +97,7 @@ def record_run(run: Run, *, overridden: bool) -> str:
         raise
     beside = f" ({len(others) + 1} runs: {', '.join(sorted(one.name for one in [run, *others]))})" if others else ""
     line = f"recorded: {count} outs in dvc.lock{beside}; commit dvc.yaml and dvc.lock with git, `dvc push` shares them"
-    return "; ".join([line, *_overtaken(others, changed)])
+    return "; ".join([line, *_overtaken(others, changed, records)])
 
 
 def _changed_beside(run: Run, others: Sequence[Run]) -> list[str]:
@@ -111,10 +117,10 @@ def _changed_beside(run: Run, others: Sequence[Run]) -> list[str]:
     return [path for path in changed if not run.owns(path)]
 
 
-def _overtaken(others: Sequence[Run], changed: Sequence[str]) -> Iterator[str]:
+def _overtaken(others: Sequence[Run], changed: Sequence[str], records: Sequence[OutputRecord]) -> Iterator[str]:
     """Yield a remark for each run whose shared data this run has made again, with other settings for example."""
     for other in others:
-        inputs = {path for made in upstream_records(read_metadata(), other.report).values() for path in made.inputs}
+        inputs = {path for made in upstream_records(records, other.report).values() for path in made.inputs}
         used = [path for path in changed if not path.startswith(LEDGERS) and holds_any(path, inputs)]
         if used:
             yield f"run {other.name} is out of date: {used[0]} has been made again since"
@@ -160,24 +166,6 @@ def _is_private(folder: Path, name: str) -> bool:
     return benchmark.private and not benchmark.record
 
 
-def leftovers(run: Run) -> list[str]:
-    """Find files in recorded folders that are not part of the run: excluded or withdrawn cases, tables of another version; sorted paths."""
-    extra: list[Path] = []
-    for name in run.recorded():
-        if run.benchmarks[name].has_cases:
-            cases = set(run.cases(name))
-            folders = [path for stage in CASE_FOLDERS for path in Path("data", stage, name).glob("sub-*")]
-            extra += [path for path in folders if path.name.removeprefix("sub-") not in cases]
-            extra += [path for path in Path("data", "answers", name).glob("*.json") if path.stem not in cases]
-    # expected tables and figures; any other is left from another version
-    tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
-    results = Path(run.results)
-    extra += [path for path in (results / "tables").glob("*") if path.name not in tables and path.is_file()]
-    extra += [path for path in (results / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
-    extra += [path for path in (results / "figures").glob("*") if path.stem not in FIGURES]
-    return sorted(path.as_posix() for path in extra)
-
-
 def repairs(run: Run) -> list[str]:
     """Have Snakemake make again what a power cut, a failed attempt or a person took away; return a line about each file.
 
@@ -211,38 +199,17 @@ def restore_results(run: Run, root: Path = Path()) -> list[str]:
 
 def scored_files(run: Run) -> list[str]:
     """Return the paths of the answers, grades and scores from which the tables of a run are made."""
-    made = [
-        f"{run.results}/{part}/{name}/{model}.parquet"
-        for part in ("responses", "scores")
-        for name in run.benchmarks
-        for model in run.models
-    ]
-    made += [
-        f"{run.results}/grades/{name}/{of}/{grader}.parquet"
-        for name in run.benchmarks
-        for of in (*run.models, PLANTED)
-        for grader in run.all_graders
-    ]
-    return made + [f"{run.results}/{part}/{name}.parquet" for part in ("similarity", "planted") for name in run.benchmarks]
+    judged = [f"grades/{{0}}/{model}/{grader}" for model in (*run.models, PLANTED) for grader in run.all_graders]
+    answered = [f"{part}/{{0}}/{model}" for part in ("responses", "scores") for model in run.models]
+    names = [*answered, *judged, "similarity/{0}", "planted/{0}"]
+    return [f"{run.results}/{name.format(benchmark)}.parquet" for name in names for benchmark in run.benchmarks]
 
 
-@dataclass(frozen=True)
-class IncompleteFile:
-    """A table of answers or grades with missing rows: its path, and their number by state and cause."""
-
-    path: str
-    causes: Counter[tuple[str, str]]
-
-    @property
-    def states(self) -> dict[str, int]:
-        """Missing rows by state."""
-        states: Counter[str] = Counter()
-        for (state, _), number in self.causes.items():
-            states[state] += number
-        return dict(states)
+Causes = Counter[tuple[str, str]]
+"""Number of missing answers or grades by state and cause."""
 
 
-def incomplete_files(run: Run, root: Path = Path(), *, askable: bool = True) -> list[IncompleteFile]:
+def incomplete_files(run: Run, root: Path = Path(), *, askable: bool = True) -> dict[str, Causes]:
     """Find the tables of responses and grades with missing rows: those that can be asked for again, or the others.
 
     Parameters
@@ -256,23 +223,32 @@ def incomplete_files(run: Run, root: Path = Path(), *, askable: bool = True) -> 
 
     Returns
     -------
-    list of IncompleteFile
-        Responses first, in the order of the run lists.
+    dict of str to Counter
+        What is missing of a table, by its path; responses first, in the order of the run lists.
     """
-    pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
-    # imported answers, those of readers too, are never requested
-    asked = [(benchmark, model) for benchmark, model in pairs if run.models[model].backend != "imported"]
-    responses = [f"{run.results}/responses/{benchmark}/{model}.parquet" for benchmark, model in asked]
-    grades = [f"{run.results}/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
-    tables = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
-    tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
-    planted = [f"{run.results}/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
-    tables += [IncompleteFile(path, _failed_grades(root / path)) for path in planted if (root / path).is_file()]
-    kept = [
-        replace(entry, causes=Counter({key: number for key, number in entry.causes.items() if can_be_asked(key[1]) is askable}))
-        for entry in tables
-    ]
-    return [entry for entry in kept if entry.causes]
+    imported = {name for name, model in run.models.items() if model.backend == "imported"}
+    incomplete = {}
+    for path in scored_files(run):
+        # imported answers, those of readers too, are never requested
+        if path.startswith(f"{run.results}/responses/") and Path(path).stem in imported:
+            continue
+        causes = Counter({key: number for key, number in _missing(root / path).items() if can_be_asked(key[1]) is askable})
+        if causes:
+            incomplete[path] = causes
+    return incomplete
+
+
+def _missing(path: Path) -> Causes:
+    """Count what is missing of a table of answers or grades; nothing of another table, or of one that is not there."""
+    kind = path.parts[-4:-2]
+    if not path.is_file():
+        return Counter()
+    if kind[0] != "grades":
+        rows = read_records(path, Response) if kind[-1] == "responses" else []
+        return Counter((str(row.state), row.error) for row in rows if row.state in MISSING_STATES)
+    # a grader that was not asked about planted errors is complete, and an answer stays in its language
+    lost = {GradeState.FAILED} if path.parent.name == PLANTED else set(GradeState) - {GradeState.OK, GradeState.NOT_GRADED}
+    return Counter((str(row.state), row.explanation) for row in read_records(path, Grade) if row.state in lost)
 
 
 def missing_lines(run: Run, root: Path = Path()) -> list[str]:
@@ -295,33 +271,18 @@ def _not_handed_in(run: Run, root: Path) -> Iterator[str]:
     for benchmark in run.benchmarks:
         for model, config in run.models.items():
             path = root / f"{run.results}/responses/{benchmark}/{model}.parquet"
-            if config.backend == "imported" and not config.reader and path.is_file() and (number := _missing_answers(path).total()):
+            if config.backend == "imported" and not config.reader and (number := _missing(path).total()):
                 command = f"nmb model import FILE --benchmark {benchmark} --model {model}"
                 yield f"missing: {counted(number, 'imported answer')} of {model} to {benchmark}; hand in the rest with `{command}`, and run again"
 
 
-def _missing_answers(path: Path) -> Counter[tuple[str, str]]:
-    return Counter((str(row.state), row.error) for row in read_records(path, Response) if row.state in MISSING_STATES)
-
-
-def _missing_grades(path: Path) -> Counter[tuple[str, str]]:
-    final = {GradeState.OK, GradeState.NOT_GRADED}  # the same answer is in the same language when it is read again
-    return Counter((str(row.state), row.explanation) for row in read_records(path, Grade) if row.state not in final)
-
-
-def _failed_grades(path: Path) -> Counter[tuple[str, str]]:
-    """Count the grades of planted errors that failed; a grader that was not asked about them is complete."""
-    failed = str(GradeState.FAILED)
-    return Counter((failed, row.explanation) for row in read_records(path, Grade) if row.state == failed)
-
-
-def incomplete_line(files: Sequence[IncompleteFile], run: Run, *, askable: bool = True) -> str:
+def incomplete_line(files: Mapping[str, Causes], run: Run, *, askable: bool = True) -> str:
     """Summarise in one line how many answers and grades are missing and why, with what to do about it; empty if none is.
 
     Parameters
     ----------
-    files : sequence of IncompleteFile
-        The tables with missing rows.
+    files : mapping of str to Counter
+        The tables with missing rows, as of `incomplete_files`.
     run : Run
         Their run.
     askable : bool
@@ -329,15 +290,15 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run, *, askable: bool 
     """
     words, in_batches = [], set[bool]()
     for kind, folder in (("answers", f"{run.results}/responses/"), ("grades", f"{run.results}/grades/")):
-        causes: Counter[tuple[str, str]] = Counter()
-        for entry in files:
-            if entry.path.startswith(folder):
-                causes.update({(state, _as_of_now(why, Path(entry.path).stem)): number for (state, why), number in entry.causes.items()})
+        causes: Causes = Counter()
+        for path, missing in files.items():
+            if path.startswith(folder):
+                causes.update({(state, _as_of_now(why, Path(path).stem)): number for (state, why), number in missing.items()})
         in_batches |= {"handed in with" in why for _, why in causes}  # with a batch that had not ended
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
     if words and not askable:
-        steps = dict.fromkeys(step for entry in files for _, why in entry.causes if (step := next_step(why)))
+        steps = dict.fromkeys(step for missing in files.values() for _, why in missing if (step := next_step(why)))
         return "; ".join([f"missing: {' and '.join(words)}, which asking again does not bring", *steps])
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
     verb = "collects those of a batch and requests the rest again" if len(in_batches) > 1 else "requests them again"
@@ -369,7 +330,7 @@ def not_graded_lines(results: str, benchmarks: Iterable[str], root: Path = Path(
     return [f"not graded, {name}: {found[name]}" for name in benchmarks if name in found]
 
 
-def _by_state(causes: Counter[tuple[str, str]]) -> Iterator[str]:
+def _by_state(causes: Causes) -> Iterator[str]:
     """Yield for each state its number, its commonest cause, and every key that is not set."""
     for state in sorted({state for state, _ in causes}):
         of_state = Counter({why: number for (one, why), number in causes.items() if one == state})

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.dvc_lock import DVC_LOCK
+from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.files.packs import unpack_cases
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.models.ledger import add_missing
@@ -24,6 +24,7 @@ from neuralmedbench.runtime.atomic_write import write_text
 LEDGERS = "data/ledger/"
 """DVC never replaces files in this folder: answers are paid for, and an older record lacks later ones."""
 
+MISMATCH = "dvc.yaml and dvc.lock do not match: check both out of one commit"
 ADD_A_REMOTE = "`dvc remote add -d NAME URL` sets one (docs/reproduce.md)"
 
 
@@ -143,24 +144,20 @@ def open_repository() -> Iterator[Repository]:
     try:
         with Repo() as repo:
             yield Repository(repo)
-    except RemoteConfigError:
-        message = f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}"
-        raise ConfigError(message) from None
-    except LockError:
-        message = "another process is using dvc here: wait for it to end, and run again"
-        raise ConfigError(message) from None
     except FileTransferError as error:
         message = f"{error.amount} objects could not be fetched from the remote: can it be reached? nothing here was changed"
         raise DataError(message) from None
     except CheckoutError as error:
         message = f"{len(error.target_infos)} outs could not be written, first {error.target_infos[0]}: free space, then pull again"
         raise DataError(message) from None
-    except ImportError as error:  # DVC has a separate package for each kind of remote, and names it
-        message = f"the remote cannot be used: {error}"
-        raise ConfigError(message) from None
-    except OutputNotFoundError:
-        message = "dvc.yaml and dvc.lock do not match: run `make docs`, or check both out of one commit"
-        raise ConfigError(message) from None
+    except (RemoteConfigError, LockError, OutputNotFoundError, ImportError) as error:
+        messages = {
+            RemoteConfigError: f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}",
+            LockError: "another process is using dvc here: wait for it to end, and run again",
+            OutputNotFoundError: MISMATCH,
+            ImportError: f"the remote cannot be used: {error}",  # DVC has a package for each kind of remote, and names it
+        }
+        raise ConfigError(next(text for kind, text in messages.items() if isinstance(error, kind))) from None
     except DvcException as error:
         raise _explain(error) from None
     # a full or read-only disk is not a fault of the remote
@@ -216,8 +213,10 @@ def pull() -> PullResult:
         message = f"nothing was recorded in this commit: {DVC_LOCK} is missing; run the pipeline, or check out a commit that has it"
         raise ConfigError(message)
     with open_repository() as repository, repository.one_index():
-        repository.fetch()
         outs = repository.outs()
+        if read_dvc_lock().keys() - outs.keys():
+            raise ConfigError(MISMATCH)
+        repository.fetch()
         answers = sum(add_missing(Path(path), cached) for path, cached in outs.items() if path.startswith(LEDGERS))
         files = repository.checkout(but=LEDGERS)
     for path in outs:

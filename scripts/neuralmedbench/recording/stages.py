@@ -1,13 +1,14 @@
-"""Generate the stages of `dvc.yaml` from the run lists of the recorded runs, list the rules that Snakemake would still run, and rerun files."""
+"""Write `dvc.yaml` from Snakemake's records of the recorded runs, list the rules that Snakemake would still run, and make files again."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,297 +16,111 @@ import yaml
 
 from neuralmedbench.config.run_names import results_of
 from neuralmedbench.config.workflow import Run, read_run
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
-from neuralmedbench.records.items import Kind
+from neuralmedbench.recording.metadata import METADATA, OutputRecord, is_shown, upstream_records
 from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
 
-HEADER = "# Generated from the run lists by `make docs`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
-CODE = ("Snakefile", "rules", "scripts")
-BENCHMARK, MODEL, GRADER = "${item.benchmark}", "${item.model}", "${item.grader}"
-PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
-ACCEPTED = f"config/benchmarks/{BENCHMARK}.leaks.json"
-LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
-GOLD = f"data/gold/{BENCHMARK}.parquet"
-ALTERED = f"data/altered/{BENCHMARK}"
-VIEWS = f"data/views/{BENCHMARK}.parquet"
-LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
-EXEMPLARS = f"data/disclosures/{BENCHMARK}/exemplars.parquet"
+HEADER = "# Written by `nmb run record`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
+INPUTS = ["Snakefile", "rules", "scripts", "config"]
+"""Dependencies of every run: what git holds. Snakemake decides what a change of them makes again."""
+MADE_BY_RULES = re.compile(r"results/|data/(?:deidentified|normalised|slices|altered|views|items|gold|disclosures|prompts|leaks)/")
 PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
-Stages = dict[str, dict[str, Any]]
 
 
-def dvc_yaml(*runs: Run) -> str:
+def dvc_yaml(runs: Sequence[Run], made: Iterable[OutputRecord]) -> str:
     """Return the text of `dvc.yaml` for the runs that are recorded.
 
     Parameters
     ----------
-    runs : Run
-        The runs; private benchmarks are left out. A benchmark's data are recorded once, with the first run that uses it.
+    runs : sequence of Run
+        The runs. One with a private benchmark is left out. Data that several of them use are recorded once, with the first.
+    made : iterable of OutputRecord
+        Snakemake's records: the files that the rules made for the report of each run, and those that people wrote for it.
 
     Returns
     -------
     str
-        The file. Every stage calls Snakemake for its output, so that there is one way to make a file; every out persists, so that
-        Snakemake can resume from it; the last stage owns Snakemake's own records. Stages of a named run end in `-<name>`.
+        One stage a run, which calls Snakemake for its report, so that there is one way to make a file; every out persists, so that Snakemake
+        can resume from it. The files by people, the ledgers and Snakemake's own records are stages that DVC never runs.
+
+    Raises
+    ------
+    DataError
+        If Snakemake has no record of how a result was made.
     """
-    stages: Stages = {"by_hand": _outs_without_rule("written by people", [path for run in runs for path in _by_hand(run)])}
-    described: set[str] = set()
-    for run in sorted(runs, key=lambda run: (bool(run.configfiles), run.name)):
-        new = [name for name in run.recorded() if name not in described]
-        described.update(new)
+    records = list(made)
+    shared = [run for run in runs if len(run.recorded()) == len(run.benchmarks)]
+    by_hand: list[str] = []
+    stages: dict[str, Any] = {}
+    taken: set[str] = set()
+    for run in sorted(shared, key=lambda run: (bool(run.configfiles), run.name)):
+        outputs, written = files_of(run, records)
+        outs = sorted({_place(path, run) for path in outputs} - taken)
+        by_hand += [_place(path, run) for path in written]
+        metrics = f"{run.results}/metrics.json"
         # DVC allows no dot in the name of a stage
-        suffix = f"-{run.name.replace('.', '_')}" if run.configfiles else ""
-        head = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile")])
-        stages |= {
-            f"{name}{suffix}": {**stage, "cmd": f"{head} {stage['cmd']}"}
-            for name, stage in (_data_stages(run, new) | _result_stages(run, run.recorded())).items()
+        stages[f"report-{run.name.replace('.', '_')}" if run.configfiles else "report"] = {
+            "cmd": shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", run.report]),
+            "deps": [*INPUTS],
+            "outs": [_out(path) for path in outs if path != metrics],
+            "metrics": [_out(metrics)],
         }
-    stages["ledgers"] = _outs_without_rule("appended to by models and graders", [path for run in runs for path in _ledgers(run)])
-    stages["records"] = _outs_without_rule("written by Snakemake", [".snakemake/metadata"])
-    # a stage with an empty matrix has nothing to make, and is left out
-    used = {name: stage for name, stage in stages.items() if all(stage.get("matrix", {"": True}).values())}
-    plots = [{f"{run.results}/tables/leaderboard.csv": PLOT} for run in runs]
-    return HEADER + yaml.dump({"stages": used, "plots": plots}, Dumper=_Plain, sort_keys=False, width=140)
-
-
-def _data_stages(run: Run, shared: list[str]) -> Stages:
-    """Return the stages of some benchmarks' data, which all runs share."""
-    scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
-    cased = [name for name in shared if run.benchmarks[name].has_cases]
-    # pictures and text have no scans, so no normalisation and no slices
-    loose = [name for name in shared if name not in scans]
-    phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
-    # all benchmarks of a stage share its dependencies, and most have no such file: those that do get a stage of their own
-    accepted = [name for name in shared if (run.folder / "benchmarks" / f"{name}.leaks.json").is_file()]
-    return {
-        "answers": _stage(
-            {"benchmark": phantoms},
-            [f"config/benchmarks/{BENCHMARK}.cases.tsv"],
-            [f"data/answers/{BENCHMARK}.csv", f"data/answers/{BENCHMARK}"],
-        ),
-        "deidentify": _stage(
-            {"benchmark": cased},
-            [f"config/benchmarks/{BENCHMARK}.yaml", f"config/benchmarks/{BENCHMARK}.cases.tsv"],
-            [f"data/deidentified/{BENCHMARK}"],
-            target="/audit.json",
-        ),
-        "deidentify_pictures": _stage(
-            {"benchmark": [name for name in loose if name not in cased]},
-            [f"config/benchmarks/{BENCHMARK}.yaml"],
-            [f"data/deidentified/{BENCHMARK}"],
-            target="/audit.json",
-        ),
-        "slices": _stage(
-            {"benchmark": scans},
-            [f"data/deidentified/{BENCHMARK}"],
-            [f"data/slices/{BENCHMARK}", f"data/normalised/{BENCHMARK}"],
-            target="/slices.parquet",
-        ),
-        "review": _stage(
-            {"benchmark": scans},
-            [f"data/deidentified/{BENCHMARK}", f"data/normalised/{BENCHMARK}", f"data/slices/{BENCHMARK}"],
-            [f"data/reviews/{BENCHMARK}"],
-            target="/review.json",
-        ),
-        "review_pictures": _stage(
-            {"benchmark": loose}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
-        ),
-        "alter": _stage(
-            {"benchmark": [name for name in shared if run.alters(name)]},
-            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", *_arm_folders(run, shared)],
-            [ALTERED],
-            target="/pictures.parquet",
-        ),
-        "views": _stage(
-            {"benchmark": [name for name in shared if run.view_tables(name)]},
-            [f"data/normalised/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml"],
-            [VIEWS],
-        ),
-        "prompts": _prompts(run, [name for name in shared if name not in accepted]),
-        "prompts_with_accepted_leaks": _prompts(run, accepted, ACCEPTED),
+        taken.update(outs)
+    frozen = {
+        "by_hand": ("written by people", by_hand),
+        "ledgers": ("appended to by models and graders", [path for run in shared for path in _ledgers(run)]),
+        "records": ("written by Snakemake", [METADATA.as_posix()]),
     }
+    for name, (who, paths) in frozen.items():
+        unique = sorted({*paths} - taken)
+        if unique:
+            stages[name] = {"cmd": f"echo {who}", "frozen": True, "outs": [_out(path) for path in unique]}
+    plots = [{f"{run.results}/tables/leaderboard.csv": {**PLOT}} for run in shared]
+    return HEADER + yaml.safe_dump({"stages": stages, "plots": plots}, sort_keys=False, width=140)
 
 
-def _result_stages(run: Run, shared: list[str]) -> Stages:
-    """Return the stages of the results of one run, from inference on."""
-    results, models = run.results, list(run.models)
-    responses, scores = f"{results}/responses/{BENCHMARK}/{MODEL}.parquet", f"{results}/scores/{BENCHMARK}/{MODEL}.parquet"
-    grades, planted_grades = (f"{results}/grades/{BENCHMARK}/{one}/{GRADER}.parquet" for one in (MODEL, PLANTED))
-    planted = f"{results}/planted/{BENCHMARK}.parquet"
-    described = [name for name in shared if not run.benchmarks[name].private]
-    graders = _graders_by_kind(run)
-    simulated = [name for name in run.simulated if name in shared]
-    grade_deps = [responses, GOLD, f"config/graders/{GRADER}.yaml", *run.urgency_files]
-    planted_deps = [planted, GOLD, f"config/graders/{GRADER}.yaml"]
-    # the stages of one matrix share their dependencies: the members of all juries
-    members = list(dict.fromkeys(member for jury in graders["jury"] for member in run.graders[jury].members))
-    asked, looking = [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"], [name for name in shared if run.view_tables(name)]
-    # DVC takes no file twice: the yaml of a model of the run list is a dependency of its own stage
-    asked += [path for path in run.informant_files(*shared) if Path(path).stem not in run.models]
-    stages = {
-        "infer": _stage({"benchmark": [name for name in shared if name not in looking], "model": models}, asked, [responses]),
-        "infer_with_views": _stage({"benchmark": looking, "model": models}, [*asked, VIEWS, f"data/normalised/{BENCHMARK}"], [responses]),
-        "plant_errors": _stage({"benchmark": shared}, [GOLD, run.config.vocabulary, *run.urgency_files], [planted]),
-        "grade_planted": _stage({"benchmark": shared, "grader": graders["rubric"]}, planted_deps, [planted_grades]),
-        "grade_planted_with_model": _stage(
-            {"benchmark": shared, "grader": graders["llm"]}, [*planted_deps, "config/prompts"], [planted_grades]
-        ),
-        "decide_jury_planted": _stage(
-            {"benchmark": shared, "grader": graders["jury"]},
-            [f"config/graders/{GRADER}.yaml", *(f"{results}/grades/{BENCHMARK}/{PLANTED}/{member}.parquet" for member in members)],
-            [planted_grades],
-        ),
-        "grade": _stage({"benchmark": shared, "model": models, "grader": graders["rubric"]}, grade_deps, [grades]),
-        "grade_with_model": _stage(
-            {"benchmark": shared, "model": models, "grader": graders["llm"]}, [*grade_deps, "config/prompts"], [grades]
-        ),
-        "decide_jury": _stage(
-            {"benchmark": shared, "model": models, "grader": graders["jury"]},
-            [f"config/graders/{GRADER}.yaml", *(f"{results}/grades/{BENCHMARK}/{MODEL}/{member}.parquet" for member in members)],
-            [grades],
-        ),
-        "similarity": _stage(
-            {"benchmark": shared},
-            [GOLD, *(f"{results}/responses/{BENCHMARK}/{model}.parquet" for model in models)],
-            [f"{results}/similarity/{BENCHMARK}.parquet"],
-        ),
-        "score": _stage(
-            {"benchmark": shared, "model": models},
-            [
-                responses,
-                GOLD,
-                LESIONS,
-                *(f"{results}/grades/{BENCHMARK}/{one}/{grader}.parquet" for one in (MODEL, PLANTED) for grader in run.graders),
-                *run.urgency_files,
-            ],
-            [scores],
-        ),
-        "cases": _stage(
-            {"benchmark": shared},
-            [f"{results}/scores/{BENCHMARK}/{model}.parquet" for model in models],
-            [f"{results}/cases/{BENCHMARK}.parquet"],
-        ),
-        "describe": _stage(
-            {"benchmark": described},
-            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", "config/cards"],
-            [f"{results}/croissant/{BENCHMARK}.json"],
-        ),
-        "simulated_ratings": _simulated_ratings(run, simulated),
-        "ratings": _stage(
-            {},
-            [run.round_folder(name) for name in run.rating_rounds if name != SIMULATED_ROUND or simulated],
-            [f"{results}/ratings/ratings.parquet"],
-        ),
-        "tables": _stage(
-            {},
-            [
-                *(f"{results}/scores/{name}/{model}.parquet" for name in shared for model in models),
-                *(f"{results}/similarity/{name}.parquet" for name in shared),
-                *(f"{results}/grades/{name}/{PLANTED}/{grader}.parquet" for name in shared for grader in run.all_graders),
-                f"{results}/ratings/ratings.parquet",
-                "config/rating.yaml",
-                *run.urgency_files,
-                *(f"config/published/{name}.yaml" for name in run.published),
-            ],
-            [f"{results}/tables"],
-            target=" ".join(["/verdict.json", *(f"{results}/tables/paper/{name}.csv" for name in run.published)]),
-        ),
-        "report": _stage(
-            {},
-            [
-                f"{results}/tables",
-                *(f"{results}/cases/{name}.parquet" for name in shared),
-                *(f"{results}/croissant/{name}.json" for name in described),
-            ],
-            [run.report, f"{results}/figures", f"{results}/provenance.json"],
-        ),
-    }
-    stages["tables"]["metrics"] = [_out(f"{results}/metrics.json")]
-    return stages
+def files_of(run: Run, records: Sequence[OutputRecord]) -> tuple[set[str], set[str]]:
+    """Return the files that rules made for the report of a run, and those that people wrote; nothing of the private zone.
+
+    Raises
+    ------
+    DataError
+        If a result has no record.
+    """
+    chain = upstream_records(records, run.report)
+    # a rule makes files that no other one reads, such as pages for people
+    commands = {made.shellcmd for made in chain.values()}
+    outputs = {made.path for made in records if made.shellcmd in commands}
+    inputs = {path for made in chain.values() for path in made.inputs} - outputs
+    if lost := sorted(path for path in inputs | ({run.report} - outputs) if MADE_BY_RULES.match(path)):
+        message = f"Snakemake has no record of how {lost[0]} was made; delete it and run again"
+        raise DataError(message)
+    return set(filter(is_shown, outputs)), {path for path in inputs if path.startswith("data/") and is_shown(path)}
 
 
-def _graders_by_kind(run: Run) -> dict[str, list[str]]:
-    return {kind: [name for name, grader in run.all_graders.items() if grader.kind == kind] for kind in ("rubric", "llm", "jury")}
+def leftovers(run: Run, records: Sequence[OutputRecord]) -> list[str]:
+    """Find what lies in recorded folders and is not part of the run: withdrawn cases, tables of another version; sorted paths."""
+    outputs, _ = files_of(run, records)
+    parts = outputs | {parent.as_posix() for path in outputs for parent in Path(path).parents}
+    folders = {Path(_place(path, run)) for path in outputs}
+    inside = {path.as_posix() for folder in folders for pattern in ("*", "paper/*") for path in folder.glob(pattern)}
+    return sorted(inside - parts)
+
+
+def _place(path: str, run: Run) -> str:
+    """Return the folder that is recorded in place of a file: of many files, one a case for example."""
+    if path.startswith("data/"):
+        return "/".join(path.split("/")[:3])
+    folders = (f"{run.results}/tables", f"{run.results}/figures", run.round_folder(SIMULATED_ROUND))
+    return next((folder for folder in folders if path.startswith(f"{folder}/")), path)
 
 
 def _ledgers(run: Run) -> list[str]:
     """Return the ledgers of a run; runs share them, so that no answer is paid for twice."""
-    shared, asking = run.recorded(), _graders_by_kind(run)["llm"]
-    answers = [f"data/ledger/{name}/{model}.jsonl" for name in shared for model in run.models]
-    graded = [f"data/ledger/{name}/graders/{one}/{grader}.jsonl" for name in shared for one in (PLANTED, *run.models) for grader in asking]
-    return answers + graded
-
-
-class _Plain(yaml.SafeDumper):
-    """YAML without anchors, which DVC reads but people do not."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _arm_folders(run: Run, benchmarks: list[str]) -> list[str]:
-    """Return the folders of the arms and layouts of some benchmarks; none if all arms are built in."""
-    arms = [arm for name in benchmarks for arm in run.arms[name].values()]
-    return [*(["config/arms"] if arms else []), *(["config/layouts"] if any(arm.layout for arm in arms) else [])]
-
-
-def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
-    return _stage(
-        {"benchmark": benchmarks},
-        [
-            f"data/deidentified/{BENCHMARK}",
-            f"config/benchmarks/{BENCHMARK}.yaml",
-            *more,
-            "config/prompts",
-            *_arm_folders(run, benchmarks),
-            run.config.vocabulary,
-            *run.names_files,
-        ],
-        [
-            LEAKS,
-            PROMPTS,
-            *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")),
-            LESIONS,
-            EXEMPLARS,
-            LEAK_PAGE,
-        ],
-    )
-
-
-def _simulated_ratings(run: Run, benchmarks: Sequence[str]) -> dict[str, Any]:
-    """Return the stage of the demo's simulated raters; an empty matrix leaves it out."""
-    answers = [(name, model) for name in benchmarks for model in run.models]
-    deps = [
-        *(f"{run.results}/responses/{name}/{model}.parquet" for name, model in answers),
-        *(f"{run.results}/grades/{name}/{model}/{grader}.parquet" for name, model in answers for grader in run.graders_of("rubric")[:1]),
-        "config/rating.yaml",
-    ]
-    stage = _stage({}, deps, [run.round_folder(SIMULATED_ROUND)], target="/key.json")
-    return stage if benchmarks else {**stage, "matrix": {"": []}}
-
-
-def _by_hand(run: Run) -> list[str]:
-    """Return the files by people: signatures, answers, imported questions and ratings; a clone needs them, and no rule makes them."""
-    shared = run.recorded()
-    signed = [f"data/reviews/{name}.json" for name in shared if run.benchmarks[name].subjects == "patient"]
-    own = [run.benchmarks[name] for name in shared if run.benchmarks[name].source != "phantoms"]
-    answers = [path for benchmark in own for path in (benchmark.answers, benchmark.lesion_masks) if path]
-    questions = [questions for name in shared if (questions := run.benchmarks[name].questions)]
-    return [*signed, *answers, *questions, *(run.round_folder(name) for name in run.rating_rounds if name != SIMULATED_ROUND)]
-
-
-def _outs_without_rule(who: str, outs: Sequence[str]) -> dict[str, Any]:
-    """Return a stage of files that no stage makes, each named once; without files it is left out."""
-    unique = list(dict.fromkeys(outs))
-    stage = {"cmd": f"echo {who}", "frozen": True, "outs": [_out(path) for path in unique]}
-    return stage if unique else {**stage, "matrix": {"": []}}
-
-
-def _stage(matrix: dict[str, list[str]], deps: Sequence[str], outs: Sequence[str], *, target: str = "") -> dict[str, Any]:
-    """Return a stage; its command is a call of Snakemake for the first out, or for `target` in it."""
-    head: dict[str, Any] = {"matrix": matrix} if matrix else {}
-    return {**head, "cmd": f"-- {outs[0]}{target}", "deps": [*deps, *CODE], "outs": [_out(path) for path in outs]}
+    asking = [name for name, grader in run.all_graders.items() if grader.kind == "llm"]
+    names = [*run.models, *(f"graders/{model}/{grader}" for model in (PLANTED, *run.models) for grader in asking)]
+    return [f"data/ledger/{benchmark}/{name}.jsonl" for benchmark in run.recorded() for name in names]
 
 
 def _out(path: str) -> dict[str, dict[str, bool]]:

@@ -26,7 +26,8 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import BOUNDS, LEFT_OPEN, PASS1_PATIENTS, with_board_names
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
-from neuralmedbench.tables.outcomes import DIRECT, PASS1_STRICT, Counts, Key, Outcomes, gather_outcomes
+from neuralmedbench.tables.answers import GRADES, Samples
+from neuralmedbench.tables.outcomes import DIRECT, PASS1_STRICT, Key, Outcomes, gather_outcomes
 
 RATES = {name: name for name in ("pass1", PASS1_STRICT, "candidates5")} | dict.fromkeys(
     (PASS1_PATIENTS, "best_case", "worst_case"), "pass1"
@@ -65,6 +66,8 @@ class TracedAnswers:
         Model, arm and strategy.
     places : ndarray of int, shape (items of the slice,)
         Places of the items of a slice that were asked.
+    samples : Samples
+        Their answers.
     responses : dict of str to list of Response
         By item.
     """
@@ -72,16 +75,8 @@ class TracedAnswers:
     outcomes: Outcomes
     key: Key
     places: Ints
+    samples: Samples
     responses: dict[str, list[Response]]
-
-    @property
-    def counts(self) -> Counts:
-        """Counts of all items."""
-        return self.outcomes.counts[self.key]
-
-    def sum(self, amount: Ints) -> int:
-        """Return the sum of an amount over the items of the slice."""
-        return int(amount[self.places].sum())
 
     def item(self, place: int) -> Item:
         """Return an item by its place."""
@@ -89,14 +84,7 @@ class TracedAnswers:
 
 
 def read_answers(
-    benchmark: str,
-    model: str,
-    *,
-    arm: str = "full",
-    strategy: str = DIRECT,
-    part: tuple[str, str] = ("all", "all"),
-    root: Path = Path(),
-    results: str = "results",
+    benchmark: str, key: Key, *, part: tuple[str, str] = ("all", "all"), root: Path = Path(), results: str = "results"
 ) -> TracedAnswers:
     """Read the answers of one model, current revision, to the items of a slice that have a reference.
 
@@ -104,20 +92,21 @@ def read_answers(
     """
     gold = read_records(root / f"data/gold/{benchmark}.parquet", Gold)
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
-    responses = read_records(root / f"{results}/responses/{benchmark}/{model}.parquet", Response)
-    current = responses[0].revision if responses else ""  # the table starts with the current revision
-    key = Key(model, arm, strategy)
-    scores = read_records(root / f"{results}/scores/{benchmark}/{model}.parquet", Score)
-    asked = [row for row in scores if (row.arm, row.strategy, row.revision) == (*key[1:], current)]
-    outcomes = gather_outcomes(benchmark, "", items, gold, scores={model: asked}, sampled={model: False})
+    responses = read_records(root / f"{results}/responses/{benchmark}/{key.model}.parquet", Response)
+    scores = read_records(root / f"{results}/scores/{benchmark}/{key.model}.parquet", Score)
+    # the table starts with the current revision
+    asked = (*key[1:], responses[0].revision if responses else "")
+    current = [row for row in scores if (row.arm, row.strategy, row.revision) == asked]
+    outcomes = gather_outcomes(benchmark, "", items, gold, scores={key.model: current}, sampled={key.model: False})
     sent: dict[str, list[Response]] = {}
     for response in responses:
-        if (response.arm, response.strategy, response.revision) == (*key[1:], current):
+        if (response.arm, response.strategy, response.revision) == asked:
             sent.setdefault(response.item_id, []).append(response)
     pairs = zip(outcomes.items, outcomes.gold, strict=True)
     inside = np.array([PARTS[part[0]](*pair) == part[1] for pair in pairs], dtype=bool)
-    expected = outcomes.expected(key) if key in outcomes.counts else np.zeros(len(inside), dtype=bool)
-    return TracedAnswers(outcomes, key, np.flatnonzero(inside & expected), sent)
+    samples = outcomes.answers.of(key)
+    places = np.flatnonzero(inside & (samples.number() > 0))
+    return TracedAnswers(outcomes, key, places, samples.where(np.isin(samples["place"], places)), sent)
 
 
 def recount(name: str, answers: TracedAnswers) -> float | int | None:
@@ -125,37 +114,35 @@ def recount(name: str, answers: TracedAnswers) -> float | int | None:
 
     A rate is the mean over items of the share of expected answers that pass, or over patients of the mean of each one's items.
     """
-    outcomes, key, places = answers.outcomes, answers.key, answers.places
+    outcomes, samples, places = answers.outcomes, answers.samples, answers.places
     if not len(places):
         return None
-    counts, samples = answers.counts, outcomes.answers.of(key)
-    expected, missing = answers.sum(counts.samples), answers.sum(counts.missing)
-    numbers = {
+    expected, missing = len(samples["graded"]), int((~samples["graded"]).sum())
+    numbers: dict[str, float | int] = {
         "expected": expected,
         "missing": missing,
+        "missing_fraction": missing / expected,
         "n_items": len(places),
         "n_patients": len(np.unique(outcomes.patients[places])),
-        **{state: answers.sum(samples.number(samples["state"] == state)) for state in ("refused", "truncated")},
+        **{state: int((samples["state"] == state).sum()) for state in ("refused", "truncated")},
     }
     if name in numbers:
         return numbers[name]
-    if name == "missing_fraction":
-        return missing / max(expected, 1)
-    if name in counts.grades:
-        values = counts.grades[name]
-    elif name in RATES and missing < expected:  # without any answer a rate is unknown, not 0
-        values = outcomes.metric(RATES[name], key, best=name == "best_case")
-    else:
+    metric = RATES.get(name, name)
+    # without any answer a rate is unknown, not 0
+    if metric not in (*RATES.values(), *GRADES) or (name in RATES and missing == expected):
         return None
-    there = places[~np.isnan(values[places])]
-    if not len(there):
+    values = outcomes.metric(metric, answers.key, best=name == "best_case")[places]
+    known = ~np.isnan(values)
+    if not known.any():
         return None
-    weights = item_weights(codes_of(outcomes.patients[there])) if name == PASS1_PATIENTS else np.ones(len(there))
-    return math.fsum(values[there] * weights) / math.fsum(weights)
+    patients = codes_of(outcomes.patients[places][known])
+    weights = item_weights(patients) if name == PASS1_PATIENTS else np.ones(len(patients))
+    return math.fsum(values[known] * weights) / math.fsum(weights)
 
 
-Groups = dict[tuple[str, str, str, str], TracedAnswers]
-"""Answers by benchmark, model, arm and strategy."""
+Groups = dict[tuple[str, Key], TracedAnswers]
+"""Answers by benchmark, and model, arm and strategy."""
 
 SHORT = 16
 """Hexadecimal digits shown of a request or call: enough to find it."""
@@ -197,7 +184,7 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path(), configfi
     lines += ["", "the ledgers", *(_ledgers(chain, groups, root, results) or ["  none"])]
     written = [f"  {link.name}\n    {_digest(link)}" for link in chain if link.name.startswith("config/")]
     lines += ["", "written by people: settings, prompts, vocabulary", *(written or ["  not recorded"])]
-    for (benchmark, model, arm, strategy), answers in groups.items():
+    for (benchmark, (model, arm, strategy)), answers in groups.items():
         about = f"answers of {model} to {benchmark}, arm {arm}, strategy {strategy}"
         lines += ["", about, *_listing(cell, answers, at_most=responses)]
         if len(answers.places):
@@ -212,15 +199,14 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
     part = (cell.row.get("slice") or "all", cell.row.get("value_of_slice") or "all")
     # other slices need data that items and references do not have
     part = part if part[0] in PARTS else ("all", "all")
-    return {
-        (benchmark, model, arm, str(strategy)): read_answers(
-            benchmark, model, arm=arm, strategy=strategy, part=part, root=root, results=results
-        )
+    keys = [
+        (benchmark, Key(model, arm, str(strategy)))
         for benchmark in sorted(cell.benchmarks or ())
         for model in sorted(cell.models or ())
         for arm, strategy in _asked(cell, benchmark, root / "config")
         if (root / f"{results}/scores/{benchmark}/{model}.parquet").is_file()
-    }
+    ]
+    return {(benchmark, key): read_answers(benchmark, key, part=part, root=root, results=results) for benchmark, key in keys}
 
 
 def _asked(cell: TableCell, benchmark: str, config: Path) -> Iterator[tuple[str, str]]:
@@ -264,7 +250,7 @@ def _recompute(cell: TableCell, groups: Groups) -> str | None:
 
 def _digest(link: Link) -> str:
     if link.absent:
-        return f"{len(link.absent)} of {len(link.absent) + len(link.digests)} files are not here"
+        return f"{link.absent} of {len(link.digests)} files are not here"
     what = "" if link.name in link.digests else f"{len(link.digests)} files, digest of their sha256sum listing: "
     if link.changed:
         path, made = next(iter(link.changed.items()))
@@ -292,7 +278,7 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path, results: str) ->
             benchmark, model = Path(link.name).parent.name, Path(link.name).stem
             lines += _ledger(f"data/ledger/{benchmark}/{model}.jsonl", root)
             # calls that the number depends on must be in the ledger
-            keys = _keys(answers for (one, other, *_), answers in groups.items() if (one, other) == (benchmark, model))
+            keys = _keys(answers for (of, key), answers in groups.items() if (of, key.model) == (benchmark, model))
             present = keys & read_ledger(root / f"data/ledger/{benchmark}/{model}.jsonl").keys()
             if keys:
                 lines.append(
@@ -321,10 +307,10 @@ def _listing(cell: TableCell, answers: TracedAnswers, *, at_most: int) -> Iterat
     if not len(answers.places):
         yield "  no item with a reference was asked"
         return
-    counts, places = answers.counts, answers.places
-    expected, passed, missing = (answers.sum(amount) for amount in (counts.samples, counts.passes, counts.missing))
-    yield f"  {len(places)} items with a reference, {expected} answers expected, {passed} passed, {missing} missing"
-    scores = answers.outcomes.answers.of(answers.key).by_item()
+    samples, places = answers.samples, answers.places
+    expected, passed, missing = samples.number(), samples.number(samples["passed"]), samples.number(~samples["graded"])
+    yield f"  {len(places)} items with a reference, {expected.sum()} answers expected, {passed.sum()} passed, {missing.sum()} missing"
+    scores = samples.by_item()
     shown = places[:at_most] if at_most else places
     for place in shown.tolist():
         item = answers.item(place)
@@ -332,10 +318,7 @@ def _listing(cell: TableCell, answers: TracedAnswers, *, at_most: int) -> Iterat
         keys = [key for row in responses for key in row.call_keys]
         request = responses[0].request_id[:SHORT] if responses else "none"
         call = f"call {keys[0][:SHORT]} (the first of {len(keys)})" if keys else "no call"
-        yield (
-            f"  {item.item_id}: {counts.passes[place]} of {counts.samples[place]} passed, {counts.missing[place]} missing; "
-            f"request {request}, {call}"
-        )
+        yield (f"  {item.item_id}: {passed[place]} of {expected[place]} passed, {missing[place]} missing; request {request}, {call}")
         unread = Counter(why_unread(row.text, as_asked(item, row.arm)) for row in scores[place] if row.parse_status == ParseStatus.FAILED)
         yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
     if len(shown) < len(places):

@@ -3,7 +3,7 @@
 Doors
 -----
 comparison: read_compared_run, write_comparison
-gate: write_gate
+gate: judge_run
 page: incomplete_line, write_report
 provenance: gather_provenance
 source: read_source

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from neuralmedbench.config.workflow import Run
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pages.page import render_page
@@ -28,7 +30,7 @@ from neuralmedbench.tables.gate.verdict import (
     read_pair,
     verdicts_of,
 )
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.study import Study, read_study
 
 FOLDER = "gate"
 BLOCKED = "blocked"
@@ -255,3 +257,19 @@ def _look_row(study: Study, look: UpdateLook) -> tuple[object, ...]:
         "; ".join(f"{_what(row, study)} {points(row.value)}" for row in essential if row.value is not None),
         look.digest[:16],
     )
+
+
+def judge_run(run: Run, model: str, record: Path) -> GateResult:
+    """Judge the present revision of a model by the study of a run, and write its page among the results; as `write_gate`."""
+    study = read_study(
+        Path(),
+        list(run.benchmarks),
+        list(run.models),
+        list(run.graders),
+        vocabulary=Path(run.config.vocabulary),
+        settings=IntervalSettings(**run.config.statistics.model_dump(), margin=run.config.comparison.margin),
+        grader_floor=run.config.grader_checks.floor,
+        limit=run.config.limit,
+        results=Path(run.results),
+    )
+    return write_gate(study, model, record, Path(run.results))

@@ -4,6 +4,7 @@ Doors
 -----
 atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text, write_tsv
 commands: close_folders, is_debugging, private_files, run_command
+console_tables: table_lines
 job_progress: JobProgress, Report, duration, warn_run
 locks: read_holder, try_lock, write_holder
 machine: not_installed, usable_cores, usable_memory_mb

@@ -4,7 +4,8 @@ Doors
 -----
 checklist: may_be_checklist
 evidence: ASKED, PlaceSettings, read_pictures
-explain_reading: describe_reading, early_check, why_unread
+explain_reading: early_check, why_unread
+explain_request: AskedRequest, explain_request
 grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 lines: resolve

@@ -2,6 +2,7 @@
 
 Doors
 -----
+answers: GRADES, Samples
 bundle: AskedOf, bundle_cases
 declare: NUMBER
 rows: Cells, SHAPES, Tables
@@ -10,11 +11,11 @@ form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, level_after, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
-outcomes: Counts, DIRECT, FULL, Key, Outcomes, PASS1_STRICT, can_pass, gather_outcomes
+outcomes: DIRECT, FULL, Key, Outcomes, PASS1_STRICT, can_pass, gather_outcomes
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
-papers.size: by_published_size, size_words
+papers.size: SizeRow, by_published_size, size_words
 pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release

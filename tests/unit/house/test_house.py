@@ -55,7 +55,6 @@ TAG = re.compile(
     flags=re.IGNORECASE,
 )
 MARKUP = {
-    "cli/generated_docs.py": "a block of a Markdown page",
     "exports/archives.py": "the description of a record of Zenodo is HTML",
     "figures/svg.py": "drawings are SVG",
     "models/api/gateway_messages.py": "reads the title of a gateway's page of an error",

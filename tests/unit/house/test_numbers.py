@@ -90,18 +90,6 @@ def is_in(number: str, path: str) -> bool:
     return any(round(value * times, places) == float(digits) for value in stands_in(path) for times in (1, 100, 1e-3, 1e-6))
 
 
-def test_the_number_of_outs_is_that_of_the_stages() -> None:
-    stages = yaml.safe_load(text("dvc.yaml"))["stages"].values()
-    outs = 0
-    for stage in stages:
-        times = 1
-        for values in stage.get("matrix", {}).values():
-            times *= len(values)
-        outs += times * sum(len(stage.get(kind, ())) for kind in ("outs", "metrics", "plots"))
-    named = [number for page in sorted((ROOT / "docs").glob("*.md")) for number in re.findall(r"recorded: (\d+) outs", page.read_text())]
-    assert set(named) == {str(outs)}
-
-
 @pytest.mark.workflow
 @pytest.mark.slow
 def test_the_number_of_steps_is_that_of_the_demo(tmp_path: Path) -> None:

@@ -326,9 +326,9 @@ def test_a_grader_that_asks_nobody_has_nothing_to_explain(grading):
 
 
 def test_the_command_takes_a_strategy_and_names_those_that_there_are(bench, monkeypatch, capsys):
-    monkeypatch.setattr("neuralmedbench.config.load.load_model_for", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.load_model_for", lambda *_: bench.model())
     both = [request("i"), replace(request("i"), strategy="cot", turns=(RequestTurn(text="Think."),))]
-    monkeypatch.setattr("neuralmedbench.files.tables.read_records", lambda *_: both)
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.read_records", lambda *_: both)
     monkeypatch.chdir(ROOT)
     words = ["--benchmark", "b", "--model", "m", "--item", "b/i"]
     assert explain_request.main([*words, "--strategy", "cot"]) == 0
@@ -345,12 +345,12 @@ def test_terminal_codes_and_direction_marks_of_an_answer_reach_no_terminal(bench
     monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend(hostile)))
     asked = request("i", RequestTurn(text="What is\x1b[8m it?"))
     bench.ask(asked)
-    monkeypatch.setattr("neuralmedbench.config.load.load_model_for", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.load_model_for", lambda *_: bench.model())
     monkeypatch.setattr(
-        "neuralmedbench.models.explain.explain_stored",
+        "neuralmedbench.scoring.explain_request.explain_stored",
         lambda *_, **given: explain_stored([asked], bench.model(), code="", ledger=bench.ledger, table=bench.table),
     )
-    monkeypatch.setattr("neuralmedbench.files.tables.read_records", lambda *_: [asked])
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.read_records", lambda *_: [asked])
     monkeypatch.chdir(ROOT)
     assert explain_request.main(["--benchmark", "b", "--model", "m", "--item", "b/i"]) == 0
     shown = capsys.readouterr().out
@@ -367,8 +367,8 @@ def test_pictures_are_numbered_as_the_arm_sends_them(bench, monkeypatch, capsys,
     asked = [replace(request("i", arm=arm), item_id=item.item_id) for arm in ("full", "layout-llama3.2")]
     write_records(tmp_path / "data" / "prompts" / "b.parquet", Request, asked, key=lambda row: (row.item_id, row.arm))
     text = "DIFFERENTIAL:\n1. glioma\nPICTURE: 3\nBOX: none"
-    monkeypatch.setattr("neuralmedbench.config.load.load_model_for", lambda *_: bench.model())
-    monkeypatch.setattr("neuralmedbench.models.explain.explain_stored", lambda *_, reading, **__: reading(text))
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.load_model_for", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.scoring.explain_request.explain_stored", lambda *_, reading, **__: reading(text))
     monkeypatch.chdir(tmp_path)
     read = {}
     for arm in ("full", "layout-llama3.2"):

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import yaml
 
 import simulate_ratings
 from conftest import ROOT
@@ -26,7 +25,6 @@ from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.simulated_raters import SIMULATED_RATERS, simulate_round
 from neuralmedbench.recording.reader_answers import rated_answers
-from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.scores import Grade, Rating, RatingPart, response_key, text_digest
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
@@ -149,19 +147,10 @@ def test_the_demo_has_simulated_raters_and_a_run_of_other_benchmarks_has_none_an
     mine = replace(shipped, benchmarks=own)
     assert (mine.simulated, mine.rating_rounds) == ([], [])
     assert [line for line in mine.notices() if "'simulated' is left out" in line] == mine.notices() != []
-    assert "data/ratings" not in dvc_yaml(mine)
     beside = replace(shipped, benchmarks={"mine": own["demo"], **shipped.benchmarks})
     assert beside.simulated == ["demo"], "own answers are never rated by a program"
     pictures = replace(shipped, benchmarks={"demo-slices": shipped.benchmarks["demo-slices"]})
     assert pictures.rating_rounds == []
-
-
-def test_a_round_of_clinicians_stands_beside_the_simulated_one(shipped: Run) -> None:
-    both = replace(shipped, config=shipped.config.model_copy(update={"rating_rounds": ("simulated", "r01")}))
-    stages = yaml.safe_load(dvc_yaml(both))["stages"]
-    assert [next(iter(out)) for out in stages["by_hand"]["outs"]] == ["data/ratings/r01"]
-    assert [next(iter(out)) for out in stages["simulated_ratings"]["outs"]] == ["data/ratings/simulated"]
-    assert stages["ratings"]["deps"][:2] == ["data/ratings/simulated", "data/ratings/r01"]
 
 
 def test_nobody_makes_a_round_under_the_name_of_the_simulated_one(tmp_path: Path) -> None:

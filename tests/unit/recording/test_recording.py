@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import yaml
 
 from conftest import ROOT, VERSIONING, copy_project
 from fixtures.models import model_config
-from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.run_names import extra_configfiles
 from neuralmedbench.config.workflow import Run, read_run
@@ -48,9 +46,37 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Run:
     return read_run()
 
 
-def stages_of(run: Run, *configfiles: str) -> dict[str, dict[str, object]]:
-    """Read the stages of a run's dvc.yaml."""
-    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(replace(run, configfiles=configfiles)))["stages"]
+def records_of(run: Run, *more: str, lost: str = "") -> list[OutputRecord]:
+    """Return Snakemake's records of a small run: one job a line, its outputs and its inputs; `more` are inputs of the answers."""
+    results, folder = run.results, run.round_folder("simulated")
+    jobs = {
+        "data/raw/demo/a/files.json data/answers/demo/a.json": "config/demo.key",
+        "data/ingested/demo/sub-a/case.json": "data/raw/demo/a/files.json",
+        "data/deidentified/demo/sub-a/case.json": "data/ingested/demo/sub-a/case.json",
+        "data/deidentified/demo/audit.json": "data/deidentified/demo/sub-a/case.json",
+        "data/prompts/demo.parquet": "data/deidentified/demo/audit.json data/answers/demo/a.json config/benchmarks/demo.yaml",
+        "data/leaks/demo.json data/leaks/demo.html": "data/prompts/demo.parquet",
+        f"{results}/responses/demo/text.parquet": " ".join(["data/leaks/demo.json", "config/models/text.yaml", *more]),
+        f"{results}/scores/demo/text.parquet": f"{results}/responses/demo/text.parquet",
+        f"{folder}/key.json {folder}/simulated-1.json": f"{results}/responses/demo/text.parquet",
+        f"{results}/ratings/ratings.parquet": f"{folder}/key.json",
+        f"{results}/tables/rates.csv {results}/metrics.json": f"{results}/scores/demo/text.parquet {results}/ratings/ratings.parquet",
+        f"{results}/figures/a.svg": f"{results}/tables/rates.csv",
+        f"{results}/report.html": f"{results}/figures/a.svg {results}/tables/rates.csv",
+        "results/gone/report.html": "data/items/gone.parquet",
+    }
+    return [
+        OutputRecord(path=path, rule="", shellcmd=made, inputs=tuple(inputs.split()), params=(), checksums={}, ended=0)
+        for made, inputs in jobs.items()
+        for path in made.split()
+        if path != lost
+    ]
+
+
+def stages_of(*runs: Run, records: list[OutputRecord] | None = None) -> dict[str, dict[str, object]]:
+    """Read the stages of the dvc.yaml of some runs."""
+    made = records or [record for run in runs for record in records_of(run)]
+    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(runs, made))["stages"]
     return stages
 
 
@@ -60,97 +86,74 @@ def paths(stage: dict[str, object]) -> list[str]:
     return [next(iter(entry)) for entry in entries]
 
 
-def expanded(stage: dict[str, object]) -> list[str]:
-    """Return the outs of all entries of a stage's matrix."""
-    matrix: dict[str, list[str]] = stage.get("matrix", {})  # type: ignore[assignment]
-    entries = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
-    return [re.sub(r"\$\{item\.(\w+)\}", lambda found, entry=entry: entry[found[1]], path) for entry in entries for path in paths(stage)]  # type: ignore[misc]
-
-
-def test_an_imported_data_set_that_may_be_shared_is_recorded_as_something_that_a_person_brings(shipped: Run) -> None:
-    values = {
-        "title": "T",
-        "kind": "text",
-        "axis": "control",
-        "source": "data/raw/q",
-        "questions": "data/questions/q",
-        "subjects": "public",
-    }
-    asked = BenchmarkConfig.model_validate({**values, "private": False})
-    stages = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "q": asked}))
-    assert "data/questions/q" in paths(stages["by_hand"])
-    assert "data/deidentified/q" in expanded(stages["deidentify_pictures"])
-    assert "data/disclosures/q/exemplars.parquet" in expanded(stages["prompts"])
-    kept = replace(shipped, benchmarks={**shipped.benchmarks, "q": asked.model_copy(update={"private": True})})
-    assert "data/questions/q" not in str(stages_of(kept))
+def test_what_the_rules_made_for_the_report_is_recorded_and_nothing_else(shipped: Run) -> None:
+    """Pages that no rule reads are; other runs, the private zone and what lies in git are not."""
+    assert paths(stages_of(shipped)["report"]) == [
+        "data/answers/demo",
+        "data/deidentified/demo",
+        "data/leaks/demo.html",
+        "data/leaks/demo.json",
+        "data/prompts/demo.parquet",
+        "data/ratings/simulated",
+        "results/figures",
+        "results/ratings/ratings.parquet",
+        "results/report.html",
+        "results/responses/demo/text.parquet",
+        "results/scores/demo/text.parquet",
+        "results/tables",
+        "results/metrics.json",
+    ]
 
 
 def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:
-    stages = stages_of(shipped)
+    named = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "gpt-4.1")]
+    stages = stages_of(named[0], shipped, named[1])
     entries = [entry for stage in stages.values() for entry in [*stage["outs"], *stage.get("metrics", [])]]  # type: ignore[misc, has-type]
     assert all(setting == {"persist": True} for entry in entries for setting in entry.values())
-    outs = [path for stage in stages.values() for path in expanded(stage)]
+    outs = [path for stage in stages.values() for path in paths(stage)]
     assert len(outs) == len(set(outs))
     folders = {str(parent) for path in outs for parent in Path(path).parents}
     assert not folders & set(outs), "DVC refuses an out that lies in another one"
+    assert list(stages) == ["report", "report-gpt-4_1", "report-other", "ledgers", "records"], "DVC allows no dot in the name of a stage"
+    assert "data/prompts/demo.parquet" in paths(stages["report"]), "shared data are recorded once, with the first run"
+    assert "results/other/ratings/simulated" in paths(stages["report-other"])
+    command = "snakemake --cores 8 --configfile config/gpt-4.1.yaml -- results/gpt-4.1/report.html"
+    assert stages["report-gpt-4_1"]["cmd"] == command
 
 
-def test_accepted_leaks_are_a_dependency_of_the_benchmarks_that_have_such_a_file_and_of_no_other(shipped: Run, tmp_path: Path) -> None:
-    (tmp_path / "benchmarks").mkdir()
-    shutil.copytree(ROOT / "config" / "arms", tmp_path / "arms")
-    assert stages_of(replace(shipped, folder=tmp_path)) == stages_of(shipped)
-    (tmp_path / "benchmarks" / "demo.leaks.json").write_text("{}", encoding="utf-8")
-    plain, stages = stages_of(shipped), stages_of(replace(shipped, folder=tmp_path))
-    file = "config/benchmarks/${item.benchmark}.leaks.json"
-    assert stages["prompts_with_accepted_leaks"]["matrix"] == {"benchmark": ["demo"]}
-    assert file in stages["prompts_with_accepted_leaks"]["deps"]  # type: ignore[operator]
-    assert [name for name, stage in stages.items() if file in (stage.get("deps") or [])] == ["prompts_with_accepted_leaks"]  # type: ignore[operator]
-    both = sorted([*expanded(stages["prompts"]), *expanded(stages["prompts_with_accepted_leaks"])])
-    assert both == sorted(expanded(plain["prompts"])), "the same files are made, each by one stage"
-    assert "demo" not in stages["prompts"]["matrix"]["benchmark"]  # type: ignore[index]
+@pytest.mark.parametrize("lost", ["results/report.html", "results/scores/demo/text.parquet", "data/prompts/demo.parquet"])
+def test_a_result_without_a_record_stops_the_record(shipped: Run, lost: str) -> None:
+    with pytest.raises(DataError, match=f"Snakemake has no record of how {lost} was made"):
+        dvc_yaml([shipped], records_of(shipped, lost=lost))
+
+
+def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
+    assert "by_hand" not in stages_of(shipped)
+    written = ("data/reviews/demo.json", "data/answers/a.csv", "data/answers/a/c1.nii.gz", "data/questions/q/items.jsonl")
+    stage = stages_of(shipped, records=records_of(shipped, *written, "data/ratings/r01/ab.json", "data/raw/x.csv"))["by_hand"]
+    assert stage["frozen"]
+    assert paths(stage) == ["data/answers/a", "data/answers/a.csv", "data/questions/q", "data/ratings/r01", "data/reviews/demo.json"]
 
 
 def test_the_last_stage_owns_snakemakes_own_records(shipped: Run) -> None:
     assert ".snakemake/metadata" in paths(list(stages_of(shipped).values())[-1])
 
 
-def test_nothing_of_the_private_zone_is_an_out(shipped: Run, tmp_path: Path) -> None:
+def test_ledgers_of_models_and_of_graders_that_ask_one_are_recorded(shipped: Run, tmp_path: Path) -> None:
     asking = tmp_path / "asking.yaml"
     asking.write_text("graders: [rubric, llm]\n", encoding="utf-8")
-    outs = [path for run in (shipped, read_run([asking])) for stage in stages_of(run).values() for path in paths(stage)]
-    assert not [path for path in outs if path.startswith(("data/raw", "data/ingested", "config"))]
-    assert {"data/ledger/demo/text.jsonl", "data/ledger/demo/graders/text/llm.jsonl", "data/ledger/demo/graders/planted/llm.jsonl"} <= set(
-        outs
-    )
+    run = replace(read_run([asking]), configfiles=())
+    expected = {"text.jsonl", "graders/text/llm.jsonl", "graders/planted/llm.jsonl"}
+    assert {f"data/ledger/demo/{name}" for name in expected} <= set(paths(stages_of(run)["ledgers"]))
+    assert not [path for path in paths(stages_of(run)["ledgers"]) if "rubric" in path]
 
 
 def test_a_private_benchmark_is_in_no_stage_until_it_wants_to_be_recorded(shipped: Run) -> None:
     demo = shipped.benchmarks["demo"].model_copy(update={"private": True})
     private = replace(shipped, benchmarks={**shipped.benchmarks, "demo": demo})
-    assert "- demo\n" not in dvc_yaml(private)
-    assert "- demo\n" in dvc_yaml(replace(private, benchmarks={**private.benchmarks, "demo": demo.model_copy(update={"record": True})}))
-
-
-def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
-    demo = shipped.benchmarks["demo"].model_copy(
-        update={
-            "private": True,
-            "record": True,
-            "subjects": "patient",
-            "source": "x",
-            "answers": "data/answers/a.csv",
-            "lesion_masks": "data/answers/a",
-        }
-    )
-    stage = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "demo": demo}))["by_hand"]
-    assert stage["frozen"]
-    assert paths(stage) == ["data/reviews/demo.json", "data/answers/a.csv", "data/answers/a"]
-
-
-def test_every_stage_runs_snakemake_with_the_runs_own_configfiles(shipped: Run) -> None:
-    commands = [str(stage["cmd"]) for stage in stages_of(shipped, "config/test.yaml").values() if not stage.get("frozen")]
-    assert len(commands) > 10
-    assert all(command.startswith("snakemake --cores 8 --configfile config/test.yaml -- ") for command in commands)
+    shared = replace(private, benchmarks={**private.benchmarks, "demo": demo.model_copy(update={"record": True})})
+    assert list(stages_of(private)) == ["records"]
+    assert "data/prompts/demo.parquet" in paths(stages_of(shared)["report"])
 
 
 def test_recorded_own_answers_have_to_lie_where_a_clone_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +367,7 @@ def test_imported_answers_that_are_missing_are_to_be_handed_in_and_never_retried
     why = "its answers are imported (nmb model import), those that are missing cannot be asked for"
     rows = [response("a", ResponseState.OK), replace(response("b", ResponseState.SKIPPED), error=why)]
     write("results/responses/demo/theirs.parquet", rows)
-    assert incomplete_files(run, tmp_path) == []
+    assert incomplete_files(run, tmp_path) == {}
     command = "nmb model import FILE --benchmark demo --model theirs"
     assert missing_lines(run, tmp_path) == [
         f"missing: 1 imported answer of theirs to demo; hand in the rest with `{command}`, and run again"
@@ -377,18 +380,18 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
     shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None]
 ) -> None:
     write("results/responses/demo/text.parquet", [response("a", ResponseState.OK), response("b", ResponseState.REFUSED)])
-    assert incomplete_files(shipped, tmp_path) == []
-    assert incomplete_line([], shipped) == ""
+    assert incomplete_files(shipped, tmp_path) == {}
+    assert incomplete_line({}, shipped) == ""
     rows = [response("a", ResponseState.FAILED), response("b", ResponseState.SKIPPED), response("c", ResponseState.SKIPPED)]
     rows = [replace(row, error="RateLimitError (429)" if row.item_id == "a" else "KEY is not set") for row in rows]
     write("results/responses/demo/image.parquet", rows)
     found = incomplete_files(shipped, tmp_path)
-    assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
+    assert list(found) == ["results/responses/demo/image.parquet"]
     words = "missing: 3 answers (1 failed, RateLimitError (429); 2 skipped, KEY is not set)"
     assert incomplete_line(found, shipped) == f"{words}; `nmb run retry` requests them again"
     # the printed command retries the run that printed it
     study = replace(shipped, configfiles=("config/two words.yaml", "config/study.yaml"))
-    assert incomplete_files(study, tmp_path) == []
+    assert incomplete_files(study, tmp_path) == {}
     write("results/study/responses/demo/image.parquet", rows)
     line = incomplete_line(incomplete_files(study, tmp_path), study)
     assert line == f"{words}; `nmb run retry --configfiles 'config/two words.yaml' config/study.yaml` requests them again"
@@ -566,7 +569,7 @@ def test_a_target_of_another_run_is_refused_with_the_right_one(shipped: Run) -> 
 
 
 def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_that_uses_none_of_them_is_not(
-    shipped: Run, monkeypatch: pytest.MonkeyPatch
+    shipped: Run,
 ) -> None:
     """`changed` are the outs of DVC, folders among them; a ledger that only grew makes nothing out of date."""
     made = {
@@ -578,11 +581,10 @@ def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_th
         "results/gone/tables/rates.csv": ("data/prompts/left.parquet",),
     }
     records = [OutputRecord(path=path, rule="", shellcmd="", inputs=own, params=(), checksums={}, ended=0) for path, own in made.items()]
-    monkeypatch.setattr(record, "read_metadata", lambda: records)
     others = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "third", "gone")]
 
     def overtaken(*changed: str) -> list[str]:
-        return list(record._overtaken(others, changed))
+        return list(record._overtaken(others, changed, records))
 
     assert overtaken("data/prompts/demo.parquet") == ["run other is out of date: data/prompts/demo.parquet has been made again since"]
     assert overtaken("data/slices/demo") == ["run other is out of date: data/slices/demo has been made again since"]
@@ -595,24 +597,6 @@ def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_th
         "data/ledger/demo/text.jsonl",
     ]
     assert overtaken(*unused) == []
-
-
-def test_several_recorded_runs_share_their_data_and_ledgers_and_no_two_stages_make_one_file(shipped: Run) -> None:
-    named = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "gpt-4.1")]
-    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(named[0], shipped, named[1]))["stages"]
-    outs = [path for stage in stages.values() for path in expanded(stage)]
-    assert len(outs) == len(set(outs))
-    folders = {str(parent) for path in outs for parent in Path(path).parents}
-    assert not folders & set(outs), "DVC refuses an out that lies in another one"
-    alone = {path for stage in stages_of(shipped).values() for path in expanded(stage)}
-    data = {path for path in alone if not path.startswith("results/")} - {"data/ratings/simulated"}
-    assert alone <= set(outs)
-    for run in named:
-        of_run = {path.replace("results/", f"{run.results}/", 1) for path in alone - data - {"data/ratings/simulated"}}
-        assert of_run | {f"{run.results}/ratings/simulated"} == {path for path in outs if path.startswith(f"{run.results}/")}
-    assert {name.partition("-")[2] for name in stages} == {"", "other", "gpt-4_1"}, "DVC allows no dot in the name of a stage"
-    assert "--configfile config/gpt-4.1.yaml --" in str(stages["infer-gpt-4_1"]["cmd"])
-    assert "slices-other" not in stages, "the data of a benchmark are recorded once"
 
 
 def test_recorded_runs_are_read_from_the_record_and_one_whose_configfile_is_gone_is_not(
@@ -665,7 +649,7 @@ def test_the_runs_that_are_here_are_listed_from_their_own_files(tmp_path: Path, 
     assert (paper.answers, paper.missing, paper.benchmarks, paper.models) == (2, 1, ("demo",), ("text",))
     assert tried.limited
     assert run_lines([former, paper, tried]) == [
-        "config  no report         config/study.yaml  demo by text  2 answers, 1 missing  not recorded",
-        "paper   1970-01-01 00:00  config/paper.yaml  demo by text  2 answers, 1 missing  recorded",
-        "try     no report         config/try.yaml  no benchmark by no model  0 answers, none missing  limited, no rank  not recorded",
+        "config  no report         config/study.yaml  demo by text              2 answers, 1 missing     not recorded",
+        "paper   1970-01-01 00:00  config/paper.yaml  demo by text              2 answers, 1 missing     recorded",
+        "try     no report         config/try.yaml    no benchmark by no model  0 answers, none missing  limited, no rank",
     ]

@@ -19,7 +19,7 @@ from neuralmedbench.config.load import load_grader
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.recording.stages import dvc_yaml
+from neuralmedbench.recording.record import scored_files
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Grade, GradeState, response_key
 from neuralmedbench.scoring.jury import decide, grade_with_jury
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
@@ -180,7 +180,5 @@ def test_a_run_knows_the_members_of_its_juries_and_records_their_grades(monkeypa
     monkeypatch.chdir(tmp_path)
     run = Run.read({"benchmarks": ["demo"], "models": ["text"], "graders": ["rubric", "jury"]}, Path("config"))
     assert (list(run.graders), list(run.all_graders)) == (["rubric", "jury"], ["rubric", "jury", *members])
-    stages = yaml.safe_load(dvc_yaml(run))["stages"]
-    assert stages["grade_with_model"]["matrix"]["grader"] == members
-    assert stages["decide_jury"]["matrix"]["grader"] == ["jury"]
-    assert {f"results/grades/${{item.benchmark}}/${{item.model}}/{name}.parquet" for name in members} <= set(stages["decide_jury"]["deps"])
+    grades = [path for path in scored_files(run) if path.startswith("results/grades/demo/text/")]
+    assert grades == [f"results/grades/demo/text/{name}.parquet" for name in run.all_graders]

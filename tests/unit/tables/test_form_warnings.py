@@ -25,6 +25,7 @@ from neuralmedbench.records.answer_leaks import AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.words import percent
+from neuralmedbench.tables.outcomes import Key
 
 MODELS = ("alpha", "beta")
 NUMBERS_OF_ANSWERS = ("refused", "truncated", "unparsable", "contradicted", "abstained", "unread_fraction", "truncated_fraction")
@@ -131,7 +132,7 @@ def test_form_forgiven_ranks_and_form_counted_stands_beside_it(tmp_path: Path) -
     assert "In the form asked for" in block
     line = line_of(block, "Beta VLM")
     assert f'data-value="{row["pass1_strict"]}"><b>' in line
-    assert kept == pytest.approx(recount("pass1_strict", read_answers(DEPTH, "beta", root=tmp_path)), abs=1e-6)
+    assert kept == pytest.approx(recount("pass1_strict", read_answers(DEPTH, Key("beta"), root=tmp_path)), abs=1e-6)
 
 
 def test_a_letter_against_its_words_is_counted_apart(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.cli.generated_docs import RESULT_FILES
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.tables import write_records, write_table
 from neuralmedbench.records.responses import Response, ResponseState
@@ -98,4 +97,5 @@ def test_the_dictionary_names_every_file_that_a_rule_writes_to_results() -> None
             for name in re.findall(r"<results>/([\w{}./-]+)", output[1] if output else ""):
                 written.setdefault(re.sub(r"\{+(\w+)\}+", r"<\1>", name), rule)
     others = dict.fromkeys(("tables/paper/<paper>.md", "tables/paper/<paper>.tex"), "compare_published")
-    assert written == {name.rstrip("/"): rule for name, (rule, _) in RESULT_FILES.items()} | others
+    files = (ROOT / "docs/results.md").read_text(encoding="utf-8").partition("## Files")[2].partition("## Records")[0]
+    assert written == {name.rstrip("/"): rule for name, rule in re.findall(r"^\| `(.+?)` \| `(\w+)` \|", files, re.MULTILINE)} | others

@@ -363,10 +363,15 @@ def test_the_command_ends_with_the_code_of_the_outcome(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "neuralmedbench.config.workflow.read_run",
         lambda _: SimpleNamespace(
-            config=PipelineConfig(benchmarks=(DEPTH,), models=("alpha",)), benchmarks={}, models={}, graders={}, results="results"
+            config=PipelineConfig(benchmarks=(DEPTH,), models=("alpha",)),
+            benchmarks={},
+            models={},
+            graders={},
+            all_graders={},
+            results="results",
         ),
     )
-    monkeypatch.setattr("neuralmedbench.tables.study.read_study", lambda *_, **__: None)
+    monkeypatch.setattr("neuralmedbench.report.gate.read_study", lambda *_, **__: None)
     codes = {}
     for name, alarmed in ((APPROVE, False), (APPROVE, True), (CONDITIONAL, False), (REVIEW, False), (REJECT, True), ("blocked", False)):
         monkeypatch.setattr("neuralmedbench.report.gate.write_gate", lambda *_, n=name, a=alarmed: GateResult(n, a, [n], Path("page.html")))

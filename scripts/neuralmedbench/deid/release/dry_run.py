@@ -7,14 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.diff import ACTIONS, changes, reason_of, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.errors import DataError
+from neuralmedbench.deid.release.settings import read_header_rules
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import foreign_input
+from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.files.raw_folder import RawIndex
+from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
 from neuralmedbench.ingest.cases import collect_identity
 from neuralmedbench.ingest.listing import Pseudonyms, list_cases
 from neuralmedbench.ingest.raw_files import FileKind, load_raw_files
@@ -55,6 +60,36 @@ class DryRun:
     left_out: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
     cases: int = 0
+
+
+def dry_run_of_benchmark(name: str, config: Path) -> DryRun:
+    """Look at the scans of a benchmark: folder, profile, options and own rules are those of its YAML file in the configuration folder.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If it has no scans of patients, or as `dry_run`.
+    """
+    benchmark = load_benchmark(config, name)
+    if not benchmark.has_cases or benchmark.kind != "scans" or benchmark.source == "phantoms":
+        message = f"{name}: `nmb deid dry-run` reads the headers of your own scans; this benchmark has none"
+        raise ConfigError(message)
+    # the random ids of safe_harbor are made by the listing, which writes them
+    key = b"" if benchmark.profile == "safe_harbor" else read_key(benchmark.key_file)
+    pseudonyms = keyed_pseudonyms(key) if key else numbered_pseudonyms()
+    return dry_run(Path(benchmark.source), pseudonyms, _policy(key, benchmark.profile, benchmark.deidentification))
+
+
+def dry_run_of_folder(source: Path, profile: Profile, options: list[str] | None, elements: Path | None) -> DryRun:
+    """Look at a folder of scans; `options` and `elements` as in `settings.read_header_rules`. Errors as of it and of `dry_run`."""
+    if not source.is_dir():
+        message = "--in: expected a folder with scans, but there is no such folder; check the path"
+        raise ConfigError(message)
+    return dry_run(source, numbered_pseudonyms(), _policy(b"", profile, read_header_rules(profile, options, elements)))
+
+
+def _policy(key: bytes, profile: Profile, wanted: DeidentificationConfig) -> CleaningPolicy:
+    return CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
 
 
 def dry_run(source: Path, pseudonyms: Pseudonyms, policy: CleaningPolicy) -> DryRun:

@@ -63,6 +63,19 @@ class ModelGrader:
         """Return True if the grader grades an answer."""
         return (self.arms is None or response.arm in self.arms) and gradable(response, item) and self.task.applies(item, gold)
 
+    def wanted(self, responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
+        """Return the answers that the grader grades; those to items without gold are left out."""
+        return [row for row in responses if row.item_id in gold and self.wants(row, items[row.item_id], gold[row.item_id])]
+
+    def requests(
+        self, responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]
+    ) -> dict[tuple[str, str], Request]:
+        """Return the requests by item and digest of the text: equal answers to one item are one request, whichever sample or arm they come from."""
+        return {
+            (row.item_id, text_digest(row.text)): self.request(row, items[row.item_id], gold[row.item_id])
+            for row in self.wanted(responses, items, gold)
+        }
+
     def subject(self, response: Response, item: Item, gold: Gold) -> GradingInput:
         """Return the answer with its item and gold, and its text as the grader sees it."""
         return GradingInput(item, gold, response.text, blind(response.text, self.names))

@@ -97,7 +97,7 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
         As `models.engine.answer_requests`.
     """
     grader, run, name = grading.grader, grading.run, grading.run.model.name
-    wanted = [row for row in responses if row.item_id in gold and grader.wants(row, items[row.item_id], gold[row.item_id])]
+    wanted = grader.wanted(responses, items, gold)
     if reason := _may_not_ask(run):
         print(f"grader {name}: {len(wanted)} answers are not graded: {reason}", file=sys.stderr)
         if not run.replay:
@@ -108,8 +108,7 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
             for row in wanted
             for grade in _missing(row, grader.task.criteria(items[row.item_id], gold[row.item_id]), name, GradeState.SKIPPED, reason)
         ]
-    # equal answers to one item are one request, whichever sample or arm they come from
-    requests = {(row.item_id, text_digest(row.text)): grader.request(row, items[row.item_id], gold[row.item_id]) for row in wanted}
+    requests = grader.requests(wanted, items, gold)
     graded = {(row.item_id, text_digest(row.text)): row for row in wanted}
 
     def why_unread(reply: Response) -> str:
