@@ -99,7 +99,7 @@ RESULT_FILES = {
     "metrics.json": ("build_tables", "the main rates by benchmark and model, for `dvc metrics`; `pass1_patients` ranks"),
     "tables/<table>.csv": ("build_tables", "[every number](#tables) with n and interval; UTF-8, six decimals, empty = not available"),
     "tables/verdict.json": ("build_tables", "badges and sentences of the first screen"),
-    "tables/notes.json": ("build_tables", "sentence and `n` line above each block of the page"),
+    "tables/notes.json": ("build_tables", "sentence and `n` line above each block of the page, and the definitions of measures"),
     "tables/paper/<paper>.csv": ("compare_published", "published cells with ours below (also `.md`, `.tex`); [Reproduce](reproduce.md)"),
     "figures/<figure>.svg": ("draw_figures", "the figures, drawn from the tables alone"),
     "responses/<benchmark>/<model>.parquet": ("run_inference", "[answers](#responses)"),
@@ -157,12 +157,10 @@ def _results() -> str:
             by_type.setdefault(dtype_of(column, kind), []).append(f"`{column}`")
         lines += [f"### `{name}.csv`", "", _first_paragraph(rows[name]), ""]
         lines += [*(f"- {kind}: {', '.join(names)}" for kind, names in by_type.items()), ""]
-    lines += ["## Topics", "", "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the columns `topic` and `measure`.", ""]
+    lines += ["## Topics", "", TOPICS, ""]
     for table in TABLES:
         if table.is_topic:
             lines += [f"### Topic `{table.name}`", "", _first_paragraph(table.rows), ""]
-            lines += [f"- `{measure.name}` ({measure.title}): {measure.text}" for measure in table.measures]
-            lines.append("")
     return "\n".join(lines)
 
 
@@ -190,6 +188,11 @@ KEYS = {
     "round_id": "Round of ratings.",
 }
 """Columns that every record means alike."""
+
+TOPICS = (
+    "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the column `topic`. "
+    "`nmb run columns <topic>` defines its measures; the page does so below each table."
+)
 
 MARKS = "Tables of rates over patients end with `few_patients` (their number if there are fewer than five) and `cluster` (what is counted as patients)."
 

@@ -22,5 +22,5 @@ stored_runs: read_sides
 study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
 words: case_noun, cluster_of
-write: TABLES, file_columns, released_tables, result_columns, write_tables
+write: TABLES, file_columns, measures_of_topics, released_tables, result_columns, write_tables
 """

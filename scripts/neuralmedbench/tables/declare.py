@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.results import CLUSTER_MARKS
+from neuralmedbench.records.results import CLUSTER_MARKS, SIDES
 from neuralmedbench.tables.rows import SHAPES, Cells, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
@@ -19,7 +19,7 @@ SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
 
-NUMBER = f"{MODEL} topic measure arm strategy other other_in_reference_pool other_arm other_strategy slice value_of_slice source"
+NUMBER = f"{MODEL} topic measure {' '.join(SIDES)} other_in_reference_pool slice value_of_slice"
 """Columns that say what a row of a topic is about."""
 
 DESCRIBED = frozenset({"title", "note", "told"})
@@ -153,7 +153,7 @@ class Table:
         Its suppression in a public run; None for a table that is not about patients (raters, calls).
     takeaways : mapping of str to callable
         The sentence and the `n` line above the blocks of the page that show it, by block id. They are made from the tables as
-        written, so that no sentence reveals a hidden number.
+        written, so that no sentence reveals a hidden number. None for a topic whose sentence is the range of its measures.
     measures : tuple of Measure
         Of a topic: its numbers in the order of the page.
     """
@@ -162,7 +162,7 @@ class Table:
     row: type[ResultRow]
     rows: Callable[[Results], Sequence[ResultRow]]
     suppression: Suppression | None
-    takeaways: Mapping[str, Callable[[Study, Tables], Takeaway]] = field(default_factory=dict)
+    takeaways: Mapping[str, Callable[[Study, Tables], Takeaway]] | None = field(default_factory=dict)
     measures: tuple[Measure, ...] = ()
 
     @property
@@ -231,6 +231,6 @@ def topic(
         row=MeasureRow,
         rows=rows,
         suppression=Suppression(NUMBER, labels=labels, group=group),
-        takeaways=takeaways or {},
+        takeaways=takeaways,
         measures=measures,
     )

@@ -175,4 +175,5 @@ TABLE = topic(
     of_study(decomposition_rows),
     MEASURES,
     labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
+    takeaways={},
 )

@@ -63,7 +63,7 @@ SAMPLE_MEASURES = (
     ),
 )
 
-SAMPLES = topic("samples", of_study(sample_rows), SAMPLE_MEASURES)
+SAMPLES = topic("samples", of_study(sample_rows), SAMPLE_MEASURES, takeaways={})
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 

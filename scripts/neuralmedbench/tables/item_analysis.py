@@ -305,4 +305,4 @@ MEASURES = (
     ),
 )
 
-PLAN = topic("plan", of_study(plan_rows), MEASURES, labels=plan_labels)
+PLAN = topic("plan", of_study(plan_rows), MEASURES, labels=plan_labels, takeaways={})

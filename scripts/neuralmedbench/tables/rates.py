@@ -210,4 +210,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group)
+TABLE = topic("rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group, takeaways={})

@@ -58,6 +58,7 @@ from neuralmedbench.tables.release import PUBLIC, Release, public_tables, withou
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways import topic_takeaway
+from neuralmedbench.tables.words import Takeaway
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
 # the order matters: `cost` reads the rows of `leaderboard`
@@ -141,7 +142,11 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
-    told_of = trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)} | shown.notes()
+    told_of = (
+        trust_notes(rest, seen)
+        | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest), "measures": measures_of_topics()}
+        | shown.notes()
+    )
     pairs = results.once(model_pairs, corrected_family)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
@@ -205,13 +210,14 @@ def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
 
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
     """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
-    takeaways = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
     simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
+    lines: dict[str, Takeaway | None] = {}
     for table in TABLES:
-        line = topic_takeaway(tables[table.name], table.measures, simulated) if table.is_topic else None
-        if line and table.name not in takeaways:
-            takeaways[table.name] = line
-    return {block: {"takeaway": line.takeaway, "n": line.n} for block, line in takeaways.items()}
+        if table.takeaways is None:
+            lines[table.name] = topic_takeaway(tables[table.name], table.measures, simulated)
+        else:
+            lines |= {block: words(study, tables) for block, words in table.takeaways.items()}
+    return {block: asdict(line) for block, line in lines.items() if line}
 
 
 def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Cells]]:
@@ -224,7 +230,11 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
     return found
 
 
+def measures_of_topics() -> dict[str, list[Cells]]:
+    """Return the definitions of the measures of every topic, in the order of the page."""
+    return {table.name: [asdict(measure) for measure in table.measures] for table in TABLES if table.is_topic}
+
+
 def result_columns() -> str:
-    """Return the JSON text of the columns of every file with their types, and of the topics with their measures (`records.result_columns`)."""
-    topics = {table.name: [asdict(measure) for measure in table.measures] for table in TABLES if table.is_topic}
-    return json.dumps({"files": file_columns(), "topics": topics}, indent=1) + "\n"
+    """Return the JSON text of the columns of every file with their types, and of the topics (`records.result_columns`)."""
+    return json.dumps({"files": file_columns(), "topics": list(measures_of_topics())}, indent=1) + "\n"

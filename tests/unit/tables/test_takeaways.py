@@ -19,7 +19,7 @@ from neuralmedbench.tables.takeaways import FEWEST_PATIENTS, SIMULATED_ALONE, to
 from neuralmedbench.tables.words import Takeaway, begun, without_head
 from neuralmedbench.tables.write import TABLES
 
-TAKEAWAYS = {block: words for table in TABLES for block, words in table.takeaways.items()}
+TAKEAWAYS = {block: words for table in TABLES for block, words in (table.takeaways or {}).items()}
 SAID_BY_TEMPLATES = {"numbers", "published", "checklists"}
 
 
