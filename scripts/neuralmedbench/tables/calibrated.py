@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, no_labels, topic
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow
@@ -58,7 +59,7 @@ def calibrated_rows(study: Study) -> list[MeasureRow]:
     for simulated in RATERS:
         verdicts = verdicts_of(study, simulated=simulated)
         known = draw_probabilities(verdicts, scores)
-        for made in ModelRows.of_models("calibrated", study):
+        for made in (ModelRows("calibrated", study, *one) for one in product(study.benchmarks.values(), study.models)):
             drawn_keys = {key: verdicts[key] for key in known if scores[key].model == made.model}
             drawn = _ModelDraws(drawn_keys, known, frozenset(scores[key].family for key in drawn_keys), simulated)
             if made.model not in study.readers and made.outcomes.repeatable.any() and (drawn_keys or not simulated):
@@ -227,4 +228,4 @@ MEASURES = (
     Measure("raters", "Raters", "Raters whose judgements correct the rate.", "count"),
 )
 
-TABLE = topic("calibrated", of_study(calibrated_rows), MEASURES, labels=no_labels)
+TABLE = topic("calibrated", calibrated_rows, MEASURES, labels=no_labels)

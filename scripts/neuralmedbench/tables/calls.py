@@ -13,7 +13,7 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.records.responses import SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import Table
 from neuralmedbench.tables.rows import ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
@@ -149,7 +149,7 @@ def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
 DESTINATIONS = Table(
     name="destinations",
     row=DestinationRow,
-    rows=of_study(destination_rows),
+    rows=destination_rows,
     suppression=None,
     takeaways={"left": destinations_takeaway},
 )

@@ -12,7 +12,7 @@ from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing
-from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, topic
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
@@ -151,7 +151,7 @@ def flow_takeaway(study: Study, tables: Tables) -> Takeaway:
 CASE_FLOW = Table(
     name="case_flow",
     row=CaseFlowRow,
-    rows=of_study(case_flow_rows),
+    rows=case_flow_rows,
     suppression=Suppression(
         "benchmark unit step",
         mark="cases",
@@ -311,7 +311,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
 CASES = Table(
     name="cases",
     row=CaseStateRow,
-    rows=of_study(case_rows),
+    rows=case_rows,
     suppression=Suppression("benchmark", each=True),
     takeaways={"cases": cases_takeaway},
 )
@@ -320,7 +320,7 @@ MEASURES = (Measure("items", "Items", "Items with this value, of all items.", "n
 
 COHORT = topic(
     "cohort",
-    of_study(cohort_rows),
+    cohort_rows,
     MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])],
     takeaways={"cohort": cohort_takeaway},

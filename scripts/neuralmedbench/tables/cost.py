@@ -17,7 +17,8 @@ from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, Se
 from neuralmedbench.records.results import ALL_ARMS, PASS1
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.calls import sum_of_known
-from neuralmedbench.tables.declare import MODEL, Suppression, Table
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, needs
+from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -212,10 +213,16 @@ def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, f"{requests} to {models}")
 
 
+@needs(leaderboard_rows)
+def all_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:
+    """Rows of `costs.csv`: all requests, then the scored answers."""
+    return [*request_rows(study), *cost_rows(study, leaderboard)]
+
+
 TABLE = Table(
     name="costs",
     row=CostRow,
-    rows=lambda results: [*request_rows(results.study), *cost_rows(results.study, results.tables["leaderboard"])],
+    rows=all_rows,
     # rows of all requests are not about patients: they count none, and are always shown
     suppression=Suppression(f"{MODEL} arm title shared_id priced_on service_tiers note", whole=False),
     takeaways={"cost": cost_takeaway},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import wraps
 from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
@@ -94,21 +93,31 @@ class Suppression:
 
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def needs(*functions: Callable[..., Any]) -> Callable[[F], F]:
+    """Declare the values that a function takes beside the study; each is made by a function of the study (`Results.once`)."""
+
+    def declare(function: F) -> F:
+        vars(function)["needs"] = functions
+        return function
+
+    return declare
 
 
 class Results:
-    """Inputs of the tables of a run: the run, the tables before them in the list, and values that several tables share."""
+    """The rows of the tables of a run, and the values that several tables need."""
 
     def __init__(self, study: Study) -> None:
-        self.study = study
-        self.tables: dict[str, Sequence[ResultRow]] = {}
-        self._shared: dict[Callable[..., Any], Any] = {}
+        self._study = study
+        self._made: dict[Callable[..., Any], Any] = {}
 
-    def once(self, function: Callable[..., T], *needed: Callable[[Study], Any]) -> T:
-        """Return a value that several tables need, made of the study and of such values; it is computed at the first call."""
-        if function not in self._shared:
-            self._shared[function] = function(self.study, *map(self.once, needed))
-        return cast(T, self._shared[function])
+    def once(self, function: Callable[..., T]) -> T:
+        """Return what a function makes of the study and of the values that it needs; it is called once."""
+        if function not in self._made:
+            self._made[function] = function(self._study, *map(self.once, vars(function).get("needs", ())))
+        return cast(T, self._made[function])
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ class Table:
         Class of its rows; columns, their order and their types are its fields. A shape makes it a topic, which may have
         rows of the other shapes, too.
     rows : callable
-        Makes the rows.
+        Makes the rows of the study, and of the values that it `needs`.
     suppression : Suppression or None
         Its suppression in a public run; None for a table that is not about patients (raters, calls).
     takeaways : mapping of str to callable
@@ -160,7 +169,7 @@ class Table:
 
     name: str
     row: type[ResultRow]
-    rows: Callable[[Results], Sequence[ResultRow]]
+    rows: Callable[..., Sequence[ResultRow]]
     suppression: Suppression | None
     takeaways: Mapping[str, Callable[[Study, Tables], Takeaway]] | None = field(default_factory=dict)
     measures: tuple[Measure, ...] = ()
@@ -202,19 +211,9 @@ def types_of(row: type[ResultRow]) -> dict[str, str]:
     return {one.name: str(one.type).removesuffix(" | None") for one in fields(row)}
 
 
-def of_study(function: Callable[..., Sequence[ResultRow]], *needed: Callable[..., Any]) -> Callable[[Results], Sequence[ResultRow]]:
-    """Return a maker of rows from the run and values that several tables need (`Results.once`), with the definition of `function`."""
-
-    @wraps(function)
-    def rows(results: Results) -> Sequence[ResultRow]:
-        return results.once(function, *needed)
-
-    return rows
-
-
 def topic(
     name: str,
-    rows: Callable[[Results], Sequence[ResultRow]],
+    rows: Callable[..., Sequence[ResultRow]],
     measures: tuple[Measure, ...] = (),
     *,
     labels: Callable[[Cells], list[Label]] = side_labels,

@@ -13,10 +13,9 @@ from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.declare import Measure, arm_labels, of_study, side_labels, topic
+from neuralmedbench.tables.declare import Measure, arm_labels, side_labels, topic
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.shapes import ModelRows, ends_of, of_models
 
 Row = MeasureRow | ContrastRow
 
@@ -37,15 +36,12 @@ UNSHOWN = {
 SHARE, BEYOND_GRADER = "share", "share_beyond_grader"
 
 
-def decomposition_rows(study: Study) -> list[Row]:
+@of_models("decomposition", accuracy_of_score)
+def decomposition_rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iterator[Row]:
     """Perception or reasoning: the change of pass@1 when the findings are given in words."""
-    accuracy = accuracy_of_score(study)
-    models = ModelRows.of_models("decomposition", study)
-    return [row for made in models if made.key(TOLD) in made.outcomes.counts for row in _rows(made, accuracy)]
-
-
-def _rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iterator[Row]:
     outcomes, full, told = made.outcomes, made.key(), made.key(TOLD)
+    if told not in outcomes.counts:
+        return
     both = outcomes.complete(full, told)
     if not both.any():
         yield made.plain(SHARE, arm=TOLD, n_items=0, n_patients=0, note="no item was asked under both arms")
@@ -172,7 +168,7 @@ MEASURES = (
 # every row is of the items that are asked with the findings
 TABLE = topic(
     "decomposition",
-    of_study(decomposition_rows),
+    decomposition_rows,
     MEASURES,
     labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
     takeaways={},

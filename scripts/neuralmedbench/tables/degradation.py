@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.confidence import OF_LEVELS, OVERCONFIDENCE, SHARE_RIGHT, measure_rows, shift_row, stated_confidences
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
@@ -79,4 +79,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("degradation", of_study(degradation_rows), MEASURES)
+TABLE = topic("degradation", degradation_rows, MEASURES)

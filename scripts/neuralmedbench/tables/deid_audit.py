@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing, percent
-from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
@@ -119,7 +119,7 @@ def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="deidentification",
     row=DeidentificationRow,
-    rows=of_study(deidentification_rows),
+    rows=deidentification_rows,
     # rows about planted identifiers are of phantoms, of whom nothing is hidden
     suppression=Suppression(
         "benchmark profile kind state place action check", mark="count", patients="count", whole=False, of_patients=False

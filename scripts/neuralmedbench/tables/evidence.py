@@ -10,7 +10,7 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
 from neuralmedbench.tables.rows import Cells, MeasureRow
@@ -122,4 +122,4 @@ MEASURES = (
     Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),
 )
 
-TABLE = topic(EVIDENCE, of_study(evidence_rows), MEASURES, labels=lambda row: [(KNOWN, "")])
+TABLE = topic(EVIDENCE, evidence_rows, MEASURES, labels=lambda row: [(KNOWN, "")])

@@ -14,11 +14,10 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.shapes import ModelRows, ends_of, of_models
 
 LABEL = "label"
 """Rule of a field whose answer is a label: only there has macro F1 a meaning."""
@@ -53,32 +52,27 @@ def references_of(gold: Gold) -> dict[str, FieldReference]:
     return {name: FieldReference(label, LABEL) for name, label in labels.items()} | values
 
 
-def field_rows(study: Study) -> list[MeasureRow]:
+@of_models("fields")
+def field_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Structured answers, field by field (`value_of_slice`).
 
     A value that could not be read is not right; a field whose rule only describes has no
     `accuracy`.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
-
-
-def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
-    known_fields = {gold.item_id: fields for gold in benchmark.gold if (fields := references_of(gold))}
-    names = dict.fromkeys([*FIELDS, *(name for fields in known_fields.values() for name in fields)])
+    benchmark = made.benchmark
+    references = {gold.item_id: fields for gold in benchmark.gold if (fields := references_of(gold))}
     forms = {item.item_id: form_of(item.answer_schema) for item in benchmark.items if item.runner is Runner.STRUCTURED}
-    for model, scores in benchmark.scores.items():
-        made = ModelRows("fields", study, benchmark, model)
+    by_field: dict[str, list[FieldAnswer]] = {name: [] for fields in (FIELDS, *references.values()) for name in fields}
+    for row in headline(benchmark.scores[made.model]):
         # missing answers are left out of field accuracies
-        asked = [row for row in headline(scores) if row.item_id in known_fields and row.fields_right is not None and not row.missing]
-        for field in names:
-            known = [
-                row
-                for row in asked
-                if field in known_fields[row.item_id] and field in {**(row.fields_right or {}), **(row.fields_share or {})}
-            ]
-            answers = [FieldAnswer(row, known_fields[row.item_id][field], forms[row.item_id].labels.get(field)) for row in known]
-            if answers:
-                yield from _field_rows(made, field, answers)
+        if row.item_id not in references or row.fields_right is None or row.missing:
+            continue
+        for field in {**row.fields_right, **(row.fields_share or {})}:
+            if field in references[row.item_id]:
+                by_field[field].append(FieldAnswer(row, references[row.item_id][field], forms[row.item_id].labels.get(field)))
+    for field, answers in by_field.items():
+        if answers:
+            yield from _field_rows(made, field, answers)
 
 
 def _field_rows(made: ModelRows, field: str, answers: Sequence[FieldAnswer]) -> Iterator[MeasureRow]:
@@ -179,7 +173,7 @@ MEASURES = (
 
 FIELD_ACCURACY = topic(
     "fields",
-    of_study(field_rows),
+    field_rows,
     MEASURES,
     labels=lambda row: [(f"field {row['value_of_slice']}", "")],
 )

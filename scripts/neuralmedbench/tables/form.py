@@ -13,7 +13,7 @@ from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, Measure, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, CountRow
 from neuralmedbench.tables.shapes import ModelRows
@@ -63,7 +63,7 @@ SAMPLE_MEASURES = (
     ),
 )
 
-SAMPLES = topic("samples", of_study(sample_rows), SAMPLE_MEASURES, takeaways={})
+SAMPLES = topic("samples", sample_rows, SAMPLE_MEASURES, takeaways={})
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
@@ -160,7 +160,7 @@ FORM_MEASURES = (
 
 VALIDITY = topic(
     "validity",
-    of_study(validity_rows),
+    validity_rows,
     FORM_MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])],
 )

@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, GradeS
 from neuralmedbench.records.words import counted, decimal, listing, percent, percent_with_span
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, cluster_of
@@ -259,7 +259,7 @@ def graders_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="graders",
     row=GraderRow,
-    rows=of_study(grader_rows),
+    rows=grader_rows,
     suppression=Suppression(f"{MODEL} grader measure criterion edit must floor against_floor used note"),
     takeaways={"graders": graders_takeaway, "planted": planted_takeaway},
 )

@@ -17,7 +17,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, of_study, topic
+from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
@@ -286,7 +286,7 @@ WORDS = {
 ITEMS = Table(
     name="items",
     row=ItemRow,
-    rows=of_study(item_rows),
+    rows=item_rows,
     suppression=Suppression("benchmark", each=True),
     takeaways={"items": items_takeaway},
 )
@@ -305,4 +305,4 @@ MEASURES = (
     ),
 )
 
-PLAN = topic("plan", of_study(plan_rows), MEASURES, labels=plan_labels, takeaways={})
+PLAN = topic("plan", plan_rows, MEASURES, labels=plan_labels, takeaways={})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
-from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.family import corrected_family
+from neuralmedbench.tables.declare import Suppression, Table, needs
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
@@ -108,11 +108,19 @@ def limited_words(limit: int) -> str:
     return f"limited to {counted(limit, 'answer')} per model, which shows that everything works but is no result"
 
 
-def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[LeaderboardRow]:
-    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last."""
-    return [
-        LeaderboardRow(**row) for benchmark in study.benchmarks.values() for row in _benchmark_rows(study, benchmark, pairs[benchmark.name])
-    ]
+@needs(model_pairs, calibrated_rows)
+def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]], calibrated: Sequence[MeasureRow] = ()) -> list[LeaderboardRow]:
+    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last.
+
+    `calibrated` has the rates that clinicians corrected, never those of simulated raters; they are given where enough was rated.
+    """
+    corrected = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        for row in _benchmark_rows(study, benchmark, pairs[name]):
+            rate = corrected.get((name, row["model"]))
+            rows.append(LeaderboardRow(**row, **(with_ends({"calibrated": (rate.value, rate.low, rate.high)}) if rate else {})))
+    return rows
 
 
 def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Cells]:
@@ -318,22 +326,10 @@ def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, whole_size(study, tables))
 
 
-def _with_calibration(rows: list[LeaderboardRow], calibrated: list[MeasureRow]) -> list[LeaderboardRow]:
-    """Add the rates that clinicians corrected, never those of simulated raters, where enough was rated."""
-    corrected = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
-    made = []
-    for row in rows:
-        rate = corrected.get((row.benchmark, row.model))
-        made.append(replace(row, calibrated=rate.value, calibrated_low=rate.low, calibrated_high=rate.high) if rate else row)
-    return made
-
-
 TABLE = Table(
     name="leaderboard",
     row=LeaderboardRow,
-    rows=lambda results: _with_calibration(
-        leaderboard_rows(results.study, results.once(model_pairs, corrected_family)), results.once(calibrated_rows)
-    ),
+    rows=leaderboard_rows,
     suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note"),
     takeaways={"glance": glance_takeaway, "matrix": matrix_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

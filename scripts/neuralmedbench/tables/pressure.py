@@ -16,11 +16,10 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, topic
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.shapes import ModelRows, of_models
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"
@@ -36,23 +35,19 @@ Pair = tuple[int, Score, Score]
 Row = MeasureRow | ContrastRow
 
 
-def pressure_rows(study: Study) -> list[Row]:
+@of_models("pressure")
+def pressure_rows(made: ModelRows) -> Iterator[Row]:
     """Answers under suggestions, doubt, another order of the options, and other wordings."""
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for model in study.models
-        if benchmark.scores.get(model)
-        for row in _Measures(study, benchmark, model).rows()
-    ]
+    if made.benchmark.scores.get(made.model):
+        yield from _Measures(made).rows()
 
 
 class _Measures:
     """The measures of one model on one benchmark."""
 
-    def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
-        self._made = ModelRows("pressure", study, benchmark, model)
-        self._outcomes, self._vocabulary, self._items = benchmark.outcomes, benchmark.vocabulary, benchmark.outcomes.items
+    def __init__(self, made: ModelRows) -> None:
+        self._made, self._outcomes = made, made.outcomes
+        self._vocabulary, self._items = made.benchmark.vocabulary, made.outcomes.items
 
     def _under(self, arm: str) -> Samples:
         """Return the graded answers under an arm, strategy direct."""
@@ -345,7 +340,7 @@ MEASURES = (
 # the shares of the places of a model add up to 1
 TABLE = topic(
     "pressure",
-    of_study(pressure_rows),
+    pressure_rows,
     MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
 )

@@ -13,7 +13,7 @@ from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, topic
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
@@ -210,4 +210,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group, takeaways={})
+TABLE = topic("rates", rate_rows, MEASURES, labels=_labels, group=_group, takeaways={})

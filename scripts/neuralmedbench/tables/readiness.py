@@ -19,7 +19,7 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import says_no_lesion
 from neuralmedbench.scoring.places import side_right, sides
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
@@ -385,7 +385,7 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="readiness",
     row=ReadinessRow,
-    rows=of_study(readiness_rows),
+    rows=readiness_rows,
     suppression=Suppression(
         f"{MODEL} use group condition limit stated",
         labels=lambda row: [] if row["group"] == ALL else [(f"group {row['group']}", "")],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +18,10 @@ from neuralmedbench.tables.answers import Samples
 from neuralmedbench.tables.family import FamilyTest, Paired
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+
+R = TypeVar("R", bound=ResultRow)
 
 Values = Iterable[tuple[int, float | None]]
 """Places of items, each with the value of one of their answers; None where the value means nothing."""
@@ -32,11 +36,6 @@ class ModelRows:
     def __init__(self, topic: str, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
         self.topic, self.study, self.benchmark, self.model = topic, study, benchmark, model
         self.outcomes = benchmark.outcomes
-
-    @classmethod
-    def of_models(cls, topic: str, study: Study) -> Iterator[ModelRows]:
-        """Yield one for every model on every benchmark, in the order of the run list."""
-        yield from (cls(topic, study, benchmark, model) for benchmark in study.benchmarks.values() for model in study.models)
 
     @property
     def answers(self) -> Samples:
@@ -179,6 +178,21 @@ class ModelRows:
 
     def _sizes(self, known: Mask) -> dict[str, Any]:
         return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}
+
+
+def of_models(topic: str, *needed: Callable[[Study], Any]) -> Callable[[Callable[..., Iterable[R]]], Callable[[Study], list[R]]]:
+    """Make the rows of a topic by a function of one model on one benchmark, and of what is `needed` of the whole study."""
+
+    def declare(function: Callable[..., Iterable[R]]) -> Callable[[Study], list[R]]:
+        @wraps(function)
+        def rows(study: Study) -> list[R]:
+            values = [value(study) for value in needed]
+            models = product(study.benchmarks.values(), study.models)
+            return [row for one in models for row in function(ModelRows(topic, study, *one), *values)]
+
+        return rows
+
+    return declare
 
 
 def ends_of(interval: Interval) -> Cells:

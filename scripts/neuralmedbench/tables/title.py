@@ -14,7 +14,7 @@ from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
 from neuralmedbench.records.words import percent, points, points_span
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, needs, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
 from neuralmedbench.tables.outcomes import Outcomes
@@ -43,6 +43,7 @@ DRAWN = "it draws its answers, and four draws are all right less often than one"
 """Why a model that draws is not said to find more than it recognises."""
 
 
+@needs(corrected_family)
 def title_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Row]:
     """Compare what models recognise and what they find, on the items that are asked as a choice and openly.
 
@@ -228,7 +229,7 @@ MEASURES = (
 
 TABLE = topic(
     "title",
-    of_study(title_rows, corrected_family),
+    title_rows,
     MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] in QUADRANTS else None,
 )

@@ -49,7 +49,7 @@ from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.family import corrected_family, picture_benchmarks
+from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
@@ -61,7 +61,6 @@ from neuralmedbench.tables.takeaways import topic_takeaway
 from neuralmedbench.tables.words import Takeaway
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
-# the order matters: `cost` reads the rows of `leaderboard`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     rates.TABLE,
@@ -124,11 +123,9 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     release : Release or None
         Audience: in a public run numbers about few patients who are not public are hidden.
     """
-    # make all tables in order, then hide what a public run may not show
+    # make all tables, then hide what a public run may not show
     results, pools = Results(study), reference_pools(study)
-    for table in TABLES:
-        results.tables[table.name] = table.rows(results)
-    cells = {table.name: with_pool_marks(results.tables[table.name], pools) for table in TABLES}
+    cells = {table.name: with_pool_marks(results.once(table.rows), pools) for table in TABLES}
     marks = ClusterMarks(study)
     cells = {table.name: marks.marked(table, cells[table.name]) for table in TABLES}
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
@@ -147,7 +144,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
         | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest), "measures": measures_of_topics()}
         | shown.notes()
     )
-    pairs = results.once(model_pairs, corrected_family)
+    pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
 

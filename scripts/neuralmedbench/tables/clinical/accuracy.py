@@ -17,7 +17,7 @@ from neuralmedbench.tables.clinical.readings import (
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, of_study, topic
+from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, topic
 from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
@@ -167,7 +167,7 @@ MEASURES = (
 
 ACCURACY = topic(
     "accuracy",
-    of_study(accuracy_rows),
+    accuracy_rows,
     MEASURES,
     labels=lambda row: [(row["slice"], row["value_of_slice"])],
 )
@@ -175,6 +175,6 @@ ACCURACY = topic(
 READINGS = Table(
     name="readings",
     row=ReadingRow,
-    rows=of_study(reading_rows),
+    rows=reading_rows,
     suppression=Suppression(f"{MODEL} reference named", mark="", labels=lambda row: [("confused", row["reference"])]),
 )

@@ -25,7 +25,7 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Measure, topic
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows
@@ -177,4 +177,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("urgency", of_study(urgency_rows), MEASURES, labels=_labels)
+TABLE = topic("urgency", urgency_rows, MEASURES, labels=_labels)

@@ -15,7 +15,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.scores import Rating, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
 
@@ -304,6 +304,6 @@ def _coefficient_row(by: ByPatient, measure: str, value: float, draws: Floats, *
 AGREEMENT = Table(
     name="agreement",
     row=AgreementRow,
-    rows=of_study(agreement_rows),
+    rows=agreement_rows,
     suppression=Suppression("round_id simulated axis between rater_a rater_b measure note"),
 )

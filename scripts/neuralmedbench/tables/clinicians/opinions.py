@@ -12,7 +12,7 @@ from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import MARK, reference_pools
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -255,7 +255,7 @@ def ratings_takeaway(study: Study, tables: Tables) -> Takeaway:
 RATINGS = Table(
     name="ratings",
     row=RatingRow,
-    rows=of_study(rating_rows),
+    rows=rating_rows,
     suppression=Suppression("round_id model in_reference_pool axis simulated", mark="n", patients=""),
     takeaways={"ratings": ratings_takeaway},
 )
