@@ -14,7 +14,7 @@ from neuralmedbench.records.responses import SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.rows import ModelRow, Tables
+from neuralmedbench.tables.rows import Count, ModelRow, Number, Tables, Text
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -34,15 +34,15 @@ class DestinationRow(ModelRow):
     """Amount of data sent to one destination for one model or grader."""
 
     destination: str
-    requests: int | None = None
-    calls: int | None = None
-    pictures: int | None = None
-    characters: int | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost_usd: float | None = None
-    first_called_on: str | None = None
-    last_called_on: str | None = None
+    requests: Count = None
+    calls: Count = None
+    pictures: Count = None
+    characters: Count = None
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    cost_usd: Number = None
+    first_called_on: Text = None
+    last_called_on: Text = None
 
 
 def destination_rows(study: Study) -> list[DestinationRow]:

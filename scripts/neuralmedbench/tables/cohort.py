@@ -16,7 +16,7 @@ from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grou
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
-from neuralmedbench.tables.rows import Cells, CountRow, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, CountRow, ResultRow, Tables, Text
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, case_noun, cluster_of, whole_size
@@ -44,11 +44,11 @@ class CaseFlowRow(ResultRow):
     """
 
     benchmark: str
-    unit: str | None = None
+    unit: Text = None
     step: str
-    reason: str | None = None
-    n: int | None = None
-    cases: int | None = None
+    reason: Text = None
+    n: Count = None
+    cases: Count = None
 
 
 def case_flow_rows(study: Study) -> list[CaseFlowRow]:
@@ -170,12 +170,12 @@ class CaseStateRow(ResultRow):
 
     benchmark: str
     case_id: str
-    patient_id: str | None = None
-    state: str | None = None
-    quarantined_by: str | None = None
-    reason: str | None = None
-    sequences: str | None = None
-    n_items: int | None = None
+    patient_id: Text = None
+    state: Text = None
+    quarantined_by: Text = None
+    reason: Text = None
+    sequences: Text = None
+    n_items: Count = None
 
 
 def case_rows(study: Study) -> list[CaseStateRow]:

@@ -20,7 +20,7 @@ from neuralmedbench.tables.calls import sum_of_known
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, needs
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, Flag, ModelRow, Number, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -35,36 +35,36 @@ class CostRow(ModelRow):
     """
 
     arm: str
-    title: str | None = None
-    shared_id: str | None = None
-    pass1: float | None = None
-    pass1_low: float | None = None
-    pass1_high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    requests: int | None = None
-    answered: int | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    completion_tokens_per_item: float | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    image_tokens: int | None = None
-    service_tiers: str | None = None
-    cost_usd: str | None = None
-    usd_per_item: str | None = None
-    usd_per_right_answer: str | None = None
-    priced_on: str | None = None
-    on_frontier: bool | None = None
-    note: str | None = None
-    latency_median_s: float | None = None
-    latency_p90_s: float | None = None
-    attempts: int | None = None
-    first_called_on: str | None = None
-    last_called_on: str | None = None
-    served_models: int | None = None
-    fingerprints: int | None = None
+    title: Text = None
+    shared_id: Text = None
+    pass1: Number = None
+    pass1_low: Number = None
+    pass1_high: Number = None
+    n_items: Count = None
+    n_patients: Count = None
+    requests: Count = None
+    answered: Count = None
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    completion_tokens_per_item: Number = None
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
+    reasoning_tokens: Count = None
+    image_tokens: Count = None
+    service_tiers: Text = None
+    cost_usd: Text = None
+    usd_per_item: Text = None
+    usd_per_right_answer: Text = None
+    priced_on: Text = None
+    on_frontier: Flag = None
+    note: Text = None
+    latency_median_s: Number = None
+    latency_p90_s: Number = None
+    attempts: Count = None
+    first_called_on: Text = None
+    last_called_on: Text = None
+    served_models: Count = None
+    fingerprints: Count = None
 
 
 def request_rows(study: Study) -> list[CostRow]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.results import CLUSTER_MARKS, SIDES
-from neuralmedbench.tables.rows import SHAPES, Cells, MeasureRow, ResultRow, Tables
+from neuralmedbench.tables.rows import KINDS, SHAPES, Cells, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -176,7 +176,7 @@ class Table:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Types by column, in the order of the file; as written in the class, without `| None`."""
+        """Types by column, in the order of the file."""
         return self._own | (CLUSTER_MARKS if self.has_cluster_marks else {})
 
     @property
@@ -207,8 +207,8 @@ class Table:
 
 
 def types_of(row: type[ResultRow]) -> dict[str, str]:
-    """Return the type of every column of a row, as written in its class, without `| None`."""
-    return {one.name: str(one.type).removesuffix(" | None") for one in fields(row)}
+    """Return the type of every column of a row: `float`, `int`, `str` or `bool`."""
+    return {one.name: KINDS.get(str(one.type), str(one.type)) for one in fields(row)}
 
 
 def topic(

@@ -9,7 +9,7 @@ from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, Number, ResultRow, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -25,19 +25,19 @@ class DeidentificationRow(ResultRow):
     """A count of the audit of one benchmark, or one kind of planted identifier and how often it was treated as required."""
 
     benchmark: str
-    profile: str | None = None
-    kind: str | None = None
-    state: str | None = None
+    profile: Text = None
+    kind: Text = None
+    state: Text = None
     place: str
     action: str = ""
     check: str
-    count: int | None = None
-    required: int | None = None
-    share: float | None = None
-    patients: int | None = None
-    patients_right: int | None = None
-    patients_low: float | None = None
-    patients_high: float | None = None
+    count: Count = None
+    required: Count = None
+    share: Number = None
+    patients: Count = None
+    patients_right: Count = None
+    patients_low: Number = None
+    patients_high: Number = None
 
 
 def deidentification_rows(study: Study) -> list[DeidentificationRow]:

@@ -16,7 +16,7 @@ from neuralmedbench.records.words import counted, decimal, listing, percent, per
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, Flag, ModelRow, Number, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, cluster_of
 
@@ -37,16 +37,16 @@ class GraderRow(ModelRow):
     criterion: str = ""
     edit: str = ""
     must: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    n_patients: int | None = None
-    base_failed: float | None = None
-    missing: int | None = None
-    floor: float | None = None
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    n: Count = None
+    n_patients: Count = None
+    base_failed: Number = None
+    missing: Count = None
+    floor: Number = None
     against_floor: str = ""
-    used: bool | None = None
+    used: Flag = None
     note: str = ""
 
 

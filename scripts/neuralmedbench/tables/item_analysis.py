@@ -20,7 +20,7 @@ from neuralmedbench.records.words import are, capital, counted, listing, points
 from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, MeasureRow, Number, ResultRow, Tables, Text
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark
@@ -42,18 +42,18 @@ class ItemRow(ResultRow):
     level: str
     runner: str
     n_models: int
-    n_solving: int | None = None
-    share_right: float | None = None
-    share_right_low: float | None = None
-    share_right_high: float | None = None
-    discrimination: float | None = None
-    discrimination_low: float | None = None
-    discrimination_high: float | None = None
-    n_blind: int | None = None
-    n_blind_models: int | None = None
-    blind_p: float | None = None
-    n_same_wrong: int | None = None
-    flags: str | None = None
+    n_solving: Count = None
+    share_right: Number = None
+    share_right_low: Number = None
+    share_right_high: Number = None
+    discrimination: Number = None
+    discrimination_low: Number = None
+    discrimination_high: Number = None
+    n_blind: Count = None
+    n_blind_models: Count = None
+    blind_p: Number = None
+    n_same_wrong: Count = None
+    flags: Text = None
 
 
 def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:

@@ -21,7 +21,7 @@ from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, Count, Flag, MeasureRow, Number, ResultRow, Tables, Text, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
 
@@ -41,66 +41,66 @@ class LeaderboardRow(ResultRow):
     """One model, reader or reference on one benchmark: arm full, strategy direct; rates 0 to 1 with their intervals."""
 
     benchmark: str
-    axis: str | None = None
+    axis: Text = None
     model: str
-    in_reference_pool: bool | None = None
-    title: str | None = None
-    revision: str | None = None
-    baseline: bool | None = None
-    reader: str | None = None
-    open_weights: bool | None = None
-    rank: int | None = None
-    rank_low: int | None = None
-    rank_high: int | None = None
-    tier: int | None = None
-    pass1_patients: float | None = None
-    pass1_patients_low: float | None = None
-    pass1_patients_high: float | None = None
-    pass1: float | None = None
-    pass1_low: float | None = None
-    pass1_high: float | None = None
-    interval: str | None = None
-    pass1_strict: float | None = None
-    pass1_strict_low: float | None = None
-    pass1_strict_high: float | None = None
-    calibrated: float | None = None
-    calibrated_low: float | None = None
-    calibrated_high: float | None = None
-    pass5: float | None = None
-    pass5_low: float | None = None
-    pass5_high: float | None = None
-    candidates5: float | None = None
-    candidates5_low: float | None = None
-    candidates5_high: float | None = None
-    all_right: float | None = None
-    differential_items: int | None = None
-    differential_patients: int | None = None
-    main_condition: float | None = None
-    core_diagnosis: float | None = None
-    rubric: float | None = None
-    rubric_low: float | None = None
-    rubric_high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    expected: int | None = None
-    missing: int | None = None
-    missing_fraction: float | None = None
-    not_graded: int | None = None
-    not_graded_fraction: float | None = None
-    best_case: float | None = None
-    worst_case: float | None = None
-    refused: int | None = None
-    truncated: int | None = None
-    truncated_thinking: int | None = None
-    unparsable: int | None = None
-    unread_missing: int | None = None
-    contradicted: int | None = None
-    abstained: int | None = None
-    unread_fraction: float | None = None
-    truncated_fraction: float | None = None
-    brier: float | None = None
-    chance: float | None = None
-    note: str | None = None
+    in_reference_pool: Flag = None
+    title: Text = None
+    revision: Text = None
+    baseline: Flag = None
+    reader: Text = None
+    open_weights: Flag = None
+    rank: Count = None
+    rank_low: Count = None
+    rank_high: Count = None
+    tier: Count = None
+    pass1_patients: Number = None
+    pass1_patients_low: Number = None
+    pass1_patients_high: Number = None
+    pass1: Number = None
+    pass1_low: Number = None
+    pass1_high: Number = None
+    interval: Text = None
+    pass1_strict: Number = None
+    pass1_strict_low: Number = None
+    pass1_strict_high: Number = None
+    calibrated: Number = None
+    calibrated_low: Number = None
+    calibrated_high: Number = None
+    pass5: Number = None
+    pass5_low: Number = None
+    pass5_high: Number = None
+    candidates5: Number = None
+    candidates5_low: Number = None
+    candidates5_high: Number = None
+    all_right: Number = None
+    differential_items: Count = None
+    differential_patients: Count = None
+    main_condition: Number = None
+    core_diagnosis: Number = None
+    rubric: Number = None
+    rubric_low: Number = None
+    rubric_high: Number = None
+    n_items: Count = None
+    n_patients: Count = None
+    expected: Count = None
+    missing: Count = None
+    missing_fraction: Number = None
+    not_graded: Count = None
+    not_graded_fraction: Number = None
+    best_case: Number = None
+    worst_case: Number = None
+    refused: Count = None
+    truncated: Count = None
+    truncated_thinking: Count = None
+    unparsable: Count = None
+    unread_missing: Count = None
+    contradicted: Count = None
+    abstained: Count = None
+    unread_fraction: Number = None
+    truncated_fraction: Number = None
+    brier: Number = None
+    chance: Number = None
+    note: Text = None
 
 
 def limited_words(limit: int) -> str:

@@ -11,6 +11,14 @@ from neuralmedbench.records.items import Arm, Strategy
 Cells = dict[str, Any]
 """Cells by column: parts of a row under construction, and rows after suppression."""
 
+Number = float | None
+Count = int | None
+Text = str | None
+Flag = bool | None
+
+KINDS = {"Number": "float", "Count": "int", "Text": "str", "Flag": "bool"}
+"""Types of the columns that may be empty, as they are written in the classes of rows."""
+
 Tables = Mapping[str, list[Cells]]
 """Rows by table, as read by sentences."""
 
@@ -43,7 +51,7 @@ class ModelRow(ResultRow):
 
     benchmark: str
     model: str
-    in_reference_pool: bool | None = None
+    in_reference_pool: Flag = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +77,14 @@ class MeasureRow(TopicRow):
     slice: str = ""
     value_of_slice: str = ""
     source: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+    value: Number = None
+    low: Number = None
+    high: Number = None
     method: str = ""
-    n_answers: int | None = None
-    left_out: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+    n_answers: Count = None
+    left_out: Count = None
+    n_items: Count = None
+    n_patients: Count = None
     note: str = ""
 
 
@@ -90,23 +98,23 @@ class ContrastRow(TopicRow):
     these could turn the answer; `detectable` the smallest difference that 8 of 10 such studies would show after correction.
     """
 
-    other_in_reference_pool: bool | None = None
+    other_in_reference_pool: Flag = None
     other_arm: str = Arm.FULL
     other_strategy: str = Strategy.DIRECT
     slice: str = ""
     value_of_slice: str = ""
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_corrected: float | None = None
+    difference: Number = None
+    low: Number = None
+    high: Number = None
+    p_value: Number = None
+    p_corrected: Number = None
     family: str = ""
     answer: str = ""
-    unread: float | None = None
-    detectable: float | None = None
-    n_answers: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+    unread: Number = None
+    detectable: Number = None
+    n_answers: Count = None
+    n_items: Count = None
+    n_patients: Count = None
     note: str = ""
 
     @property
@@ -123,9 +131,9 @@ class CountRow(TopicRow):
     value_of_slice: str = ""
     count: int
     of: int
-    share: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+    share: Number = None
+    n_items: Count = None
+    n_patients: Count = None
 
 
 SHAPES: dict[str, type[ResultRow]] = {"measures": MeasureRow, "contrasts": ContrastRow, "counts": CountRow}

@@ -19,7 +19,7 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
 from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, PASSED, PairedItems, Side, paired_items, records_of_items
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.rows import Cells, Count, Flag, Number, ResultRow, Text
 
 Sides = Mapping[tuple[str, str], Side]
 MAJORITY = 0.5
@@ -38,32 +38,32 @@ class RunDifferenceRow(ResultRow):
     benchmark: str
     model: str
     model_b: str
-    revision_a: str | None = None
-    revision_b: str | None = None
+    revision_a: Text = None
+    revision_b: Text = None
     arm: str
     strategy: str
     family: str
-    a: float | None = None
-    b: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_passes: float | None = None
-    p_leaders: float | None = None
-    p_holm: float | None = None
-    changed: bool | None = None
-    detectable: float | None = None
-    gained: int | None = None
-    lost: int | None = None
-    same_answers: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    only_a: int | None = None
-    only_b: int | None = None
-    other_question: int | None = None
-    other_reference: int | None = None
-    unanswered: int | None = None
+    a: Number = None
+    b: Number = None
+    difference: Number = None
+    low: Number = None
+    high: Number = None
+    p_value: Number = None
+    p_passes: Number = None
+    p_leaders: Number = None
+    p_holm: Number = None
+    changed: Flag = None
+    detectable: Number = None
+    gained: Count = None
+    lost: Count = None
+    same_answers: Number = None
+    n_items: Count = None
+    n_patients: Count = None
+    only_a: Count = None
+    only_b: Count = None
+    other_question: Count = None
+    other_reference: Count = None
+    unanswered: Count = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +75,14 @@ class ChangedItemRow(ResultRow):
     model_b: str
     item_id: str
     case_id: str
-    family: str | None = None
-    level: str | None = None
-    change: str | None = None
-    a_passes: int | None = None
-    a_samples: int | None = None
-    b_passes: int | None = None
-    b_samples: int | None = None
-    same_answer: bool | None = None
+    family: Text = None
+    level: Text = None
+    change: Text = None
+    a_passes: Count = None
+    a_samples: Count = None
+    b_passes: Count = None
+    b_samples: Count = None
+    same_answer: Flag = None
 
 
 def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> RunDifferenceRow:

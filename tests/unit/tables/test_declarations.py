@@ -23,7 +23,7 @@ from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import types_of_table
 from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.rows import SHAPES
+from neuralmedbench.tables.rows import KINDS, SHAPES
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES, file_columns
 
@@ -59,7 +59,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def test_cells_are_of_the_declared_types(results: Results, table) -> None:  # type: ignore[no-untyped-def]
     for row in results.once(table.rows):
         assert type(row) in (SHAPES.values() if table.is_topic else {table.row})
-        optional = {one.name for one in fields(row) if str(one.type).endswith(" | None")}
+        optional = {one.name for one in fields(row) if one.type in KINDS}
         for column, kind in types_of(type(row)).items():
             value = row[column]
             fits = isinstance(value, PYTHON_TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))

@@ -18,7 +18,7 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
 )
 from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, topic
-from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow
+from neuralmedbench.tables.rows import Cells, Count, CountRow, MeasureRow, ModelRow
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
 
@@ -78,9 +78,9 @@ class ReadingRow(ModelRow):
 
     reference: str
     named: str
-    answers: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+    answers: Count = None
+    n_items: Count = None
+    n_patients: Count = None
 
 
 def reading_rows(study: Study) -> list[ReadingRow]:

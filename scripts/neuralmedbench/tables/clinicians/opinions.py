@@ -14,7 +14,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import MARK, reference_pools
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, Count, Flag, Number, ResultRow, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -200,14 +200,14 @@ class RatingRow(ResultRow):
 
     round_id: str
     model: str
-    in_reference_pool: bool | None = None
-    axis: str | None = None
-    n: int | None = None
-    responses: int | None = None
-    mean: float | None = None
-    adjudicated: int | None = None
-    stale: int | None = None
-    simulated: bool | None = None
+    in_reference_pool: Flag = None
+    axis: Text = None
+    n: Count = None
+    responses: Count = None
+    mean: Number = None
+    adjudicated: Count = None
+    stale: Count = None
+    simulated: Flag = None
 
 
 def rating_rows(study: Study) -> list[RatingRow]:
