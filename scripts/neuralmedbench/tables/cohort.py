@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from neuralmedbench.estimates.intervals import Ints
+import numpy as np
+
 from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing
 from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, topic
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
-from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
 from neuralmedbench.tables.rows import Cells, Count, CountRow, ResultRow, Tables, Text
 from neuralmedbench.tables.shapes import ModelRows
@@ -276,18 +276,12 @@ def answers_by_case(study: Study, benchmark: BenchmarkStudy) -> list[CaseAnswers
     """Count the answers to every case, of all models but readers; a model without a graded answer in the whole run is left out."""
     runs = [one.outcomes for one in study.benchmarks.values()]
     models = [name for name in study.models if name not in study.readers and not all(run.counts[Outcome(name)].unanswered for run in runs)]
-    counts = [benchmark.outcomes.counts[Outcome(name)] for name in models]
     cases: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(benchmark.outcomes.items):
         cases[item.case_id].append(place)
-    return [
-        CaseAnswers(*(int(sum(amount[places].sum() for amount in amounts)) for amounts in _amounts(counts)))
-        for places in (cases.values() if counts else ())
-    ]
-
-
-def _amounts(counts: Sequence[Counts]) -> tuple[list[Ints], ...]:
-    return [one.passes for one in counts], [one.samples for one in counts], [one.missing for one in counts], [one.unread for one in counts]
+    counts = [benchmark.outcomes.counts[Outcome(name)] for name in models]
+    amounts = [[one.passes, one.samples, one.missing, one.unread] for one in counts]
+    return [CaseAnswers(*np.sum(amounts, axis=0)[:, places].sum(axis=1).tolist()) for places in (cases.values() if counts else ())]
 
 
 def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:

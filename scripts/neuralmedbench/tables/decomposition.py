@@ -14,7 +14,7 @@ from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import Measure, arm_labels, side_labels, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows, ends_of, of_models
 
 Row = MeasureRow | ContrastRow
@@ -44,7 +44,7 @@ def decomposition_rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iter
         return
     both = outcomes.complete(full, told)
     if not both.any():
-        yield made.plain(SHARE, arm=TOLD, n_items=0, n_patients=0, note="no item was asked under both arms")
+        yield made.plain(SHARE, both, arm=TOLD, note="no item was asked under both arms")
         return
     asked = [arm for arm in ARMS if made.key(arm) in outcomes.counts]
     rates = {arm: made.passes(made.key(arm), both) for arm in asked}
@@ -54,14 +54,13 @@ def decomposition_rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iter
     before, after = (outcomes.pass1_of_complete_items(key)[both] for key in (full, told))
     by = outcomes.by_patient(made.study.settings, told, full).at(both)
     change = (after - before) * by.item_weights
-    cells: Cells = {"arm": TOLD, "n_items": rates[TOLD].n_items, "n_patients": rates[TOLD].n_patients}
-    yield made.plain("repaired", value=float(np.maximum(change, 0).mean()), **cells)
-    yield made.plain("made", value=float(np.maximum(-change, 0).mean()), **cells)
+    yield made.plain("repaired", both, arm=TOLD, value=float(np.maximum(change, 0).mean()))
+    yield made.plain("made", both, arm=TOLD, value=float(np.maximum(-change, 0).mean()))
     share, note = share_of_errors(before, after, contrasts, by)
-    yield made.plain(SHARE, **ends_of(share), note=note, **cells)
+    yield made.plain(SHARE, both, arm=TOLD, **ends_of(share), note=note)
     ends = share_beyond_grader(rates[Arm.FULL].value or 0.0, rates[TOLD].value or 0.0, accuracy) if accuracy else None
     if accuracy and ends:
-        yield made.plain(BEYOND_GRADER, low=ends[0], high=ends[1], source=accuracy.source, **cells)
+        yield made.plain(BEYOND_GRADER, both, arm=TOLD, low=ends[0], high=ends[1], source=accuracy.source)
 
 
 def share_of_errors(full: Floats, told: Floats, contrasts: Mapping[str, ContrastRow | Difference], by: ByPatient) -> tuple[Interval, str]:

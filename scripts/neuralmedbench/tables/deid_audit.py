@@ -79,6 +79,12 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[Deidentificati
         )
 
 
+def audited(study: Study) -> tuple[list[bool], list[str]]:
+    """Return whether each audit passed whose checks ran, and the titles of the benchmarks of which none ran."""
+    checked = [one.audit.state == "passed" for one in study.benchmarks.values() if not one.audit.unchecked]
+    return checked, [one.config.title for one in study.benchmarks.values() if one.audit.unchecked]
+
+
 def stated_badges(study: Study) -> list[Cells]:
     """Return a warning badge that names the benchmarks with items whose own text states the answer; without numbers, as it is always shown."""
     titles = [benchmark.config.title for benchmark in study.benchmarks.values() if benchmark.stated]
@@ -102,8 +108,7 @@ def stated_sentences(study: Study, tables: Tables) -> list[str]:
 def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise whether the audits passed, and how many planted identifiers were removed."""
     audits = [benchmark.audit for benchmark in study.benchmarks.values()]
-    checked = [audit.state == "passed" for audit in audits if not audit.unchecked]
-    unchecked = [benchmark.config.title for benchmark in study.benchmarks.values() if benchmark.audit.unchecked]
+    checked, unchecked = audited(study)
     parts = [f"The audit passed for {sum(checked)} of {counted(len(checked), 'benchmark')}"] if checked or not unchecked else []
     if unchecked:
         parts.append(f"{'no' if parts else 'No'} check ran on {listing(unchecked)}: public data, used as published")

@@ -19,7 +19,7 @@ from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.clinicians.opinions import verdicts_of
 from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
-from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
+from neuralmedbench.tables.deid_audit import audited, stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, follow_words
 from neuralmedbench.tables.graders import not_used
@@ -413,8 +413,7 @@ def _deidentification(study: Study) -> Cells:
     """Return state and text of the badge: green only where checks ran on the data of every benchmark."""
     if not study.benchmarks:
         return {"state": "none", "text": "nothing to check"}
-    unchecked = [one.config.title for one in study.benchmarks.values() if one.audit.unchecked]
-    checked = [one.audit.state == "passed" for one in study.benchmarks.values() if not one.audit.unchecked]
+    checked, unchecked = audited(study)
     parts = ["passed" if all(checked) else "not passed everywhere"] if checked else []
     if unchecked:
         parts.append(f"not run on {listing(unchecked)}: public data" if checked else "not run: public data")

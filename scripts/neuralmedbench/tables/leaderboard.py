@@ -260,14 +260,16 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}
 
 
+def _asked(rows: list[Cells]) -> str:
+    models, benchmarks = ({row[name] for row in rows} for name in ("model", "benchmark"))
+    return f"{counted(len(models), noun_of(rows))} on {counted(len(benchmarks), 'benchmark')}"
+
+
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many of the expected answers are present."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     expected, missing, ungraded = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing", "not_graded"))
     missing -= ungraded
-    text = (
-        f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
-    )
     never = sum(
         (row.get("missing") or 0) - (row.get("not_graded") or 0) for row in rows if study.models[row["model"]].backend == "imported"
     )
@@ -280,7 +282,8 @@ def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
         absent += f"; {words}"
     nothing = "No model has been scored yet, so nothing was found."
     return Takeaway(
-        f"{text}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
+        f"{_asked(rows)}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing,
+        whole_size(study, tables),
     )
 
 
@@ -289,9 +292,6 @@ def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     if not rows:
         return Takeaway("No model has been scored yet.", whole_size(study, tables))
-    size = (
-        f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
-    )
     unknown = sum(row["pass1"] is None for row in rows)
     why = (
         ", because too many answers are missing or not graded"
@@ -299,7 +299,7 @@ def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
         else ""
     )
     return Takeaway(
-        f"{size}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown{why}.",
+        f"{_asked(rows)}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown{why}.",
         whole_size(study, tables),
     )
 

@@ -8,17 +8,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.scores import GradeState, Score, response_key
-from neuralmedbench.records.scores import Key as AnswerKey
+from neuralmedbench.records.scores import GradeState, Key, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
 from neuralmedbench.tables.declare import ALL, RANKED, Measure, no_labels, topic
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import K, Key, Outcomes
+from neuralmedbench.tables.outcomes import K, Outcomes
 from neuralmedbench.tables.rows import Cells, MeasureRow
 from neuralmedbench.tables.shapes import ModelRows, of_models
-from neuralmedbench.tables.study import BenchmarkStudy
 
 LEVEL = "level"
 """Slice of the rows about the length of lists."""
@@ -30,10 +28,21 @@ def differential_rows(made: ModelRows) -> Iterator[MeasureRow]:
 
     A missing answer counts in none of them.
     """
-    lists = _Lists(made.benchmark, made.model)
-    for level, mask in _levels(made.outcomes):
-        for name, cells in lists.counted(mask).items():
-            yield made.plain(name, **cells, slice=LEVEL, value_of_slice=level)
+    outcomes, answers = made.outcomes, list(made.answers.there.rows())
+    samples = outcomes.counts[made.key()].samples
+    for level, mask in _levels(outcomes):
+        # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
+        there = [(place, row) for place, row in answers if mask[place] and (row.state != "ok" or row.in_candidates is not None)]
+        lists = [row.differential for _, row in there if row.state == "ok" and row.differential]
+        amounts = {
+            "candidates": (sum(map(len, lists)), len(lists)),
+            "full_lists": (sum(len(names) >= K for names in lists), len(lists)),
+            "no_list": (len(there) - len(lists), len(there)),
+        }
+        cells: Cells = {"left_out": int(samples[mask].sum()) - len(there), "slice": LEVEL, "value_of_slice": level}
+        known = np.isin(np.arange(len(mask)), [place for place, _ in there])
+        for name, (amount, of) in amounts.items():
+            yield made.plain(name, known, value=amount / of if of else None, n_answers=of, **cells)
 
 
 def _levels(outcomes: Outcomes) -> Iterator[tuple[str, Mask]]:
@@ -42,42 +51,6 @@ def _levels(outcomes: Outcomes) -> Iterator[tuple[str, Mask]]:
     if outcomes.ranked.any():
         yield ALL, outcomes.ranked
         yield from ((level, outcomes.ranked & (levels == level)) for level in sorted(set(levels[outcomes.ranked].tolist())))
-
-
-class _Lists:
-    """The differentials of one model, counted by item: every array has shape (items,)."""
-
-    def __init__(self, benchmark: BenchmarkStudy, model: str) -> None:
-        outcomes = benchmark.outcomes
-        self.patients = outcomes.patients
-        self.samples = np.where(outcomes.ranked, outcomes.counts[Key(model)].samples, 0)
-        self.there, self.unread, self.lists, self.candidates, self.long = (np.zeros(len(outcomes.items), dtype=np.int64) for _ in range(5))
-        for place, row in outcomes.answers.of(Key(model)).there.rows():
-            # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
-            if not outcomes.ranked[place] or (row.state == "ok" and row.in_candidates is None):
-                continue
-            self.there[place] += 1
-            if row.state != "ok" or not row.differential:
-                self.unread[place] += 1
-                continue
-            self.lists[place] += 1
-            self.candidates[place] += len(row.differential)
-            self.long[place] += len(row.differential) >= K
-
-    def counted(self, mask: Mask) -> dict[str, Cells]:
-        """Return the cells of each measure over some items."""
-        there, lists = int(self.there[mask].sum()), int(self.lists[mask].sum())
-        # items with at least one answer that is present
-        known = mask & (self.there > 0)
-        cells: Cells = {"n_items": int(known.sum()), "n_patients": len(np.unique(self.patients[known]))}
-        cells["left_out"] = int(self.samples[mask].sum()) - there
-        of_lists = {"candidates": self.candidates, "full_lists": self.long}
-        found = {name: cells | {"value": _share(amount[mask].sum(), lists), "n_answers": lists} for name, amount in of_lists.items()}
-        return found | {"no_list": cells | {"value": _share(self.unread[mask].sum(), there), "n_answers": there}}
-
-
-def _share(amount: float, of: int) -> float | None:
-    return float(amount / of) if of else None
 
 
 def _differential_labels(row: Cells) -> list[Label]:
@@ -177,7 +150,7 @@ def reasoning_rows(made: ModelRows) -> Iterator[MeasureRow]:
         yield from _step_rows(made, grader, places)
 
 
-def _step_rows(made: ModelRows, grader: str, places: Mapping[tuple[AnswerKey, str], int]) -> Iterator[MeasureRow]:
+def _step_rows(made: ModelRows, grader: str, places: Mapping[tuple[Key, str], int]) -> Iterator[MeasureRow]:
     known: dict[str, list[tuple[int, float]]] = defaultdict(list)
     failed: Counter[str] = Counter()
     for grade in made.study.used_grades(made.benchmark.name, made.model, grader):

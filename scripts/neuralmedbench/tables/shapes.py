@@ -146,15 +146,15 @@ class ModelRows:
     def difference(self, measure: str, found: Difference, known: Mask | None = None, **cells: Any) -> ContrastRow:
         """Return a difference between two sides of some items; without a mask of them `cells` count them."""
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-        return ContrastRow(**self._head(measure), **((self._sizes(known) if known is not None else {}) | cells))
+        return ContrastRow(**self._head(measure), **(self.sizes(known) | cells))
 
     def interval(self, measure: str, interval: Interval, known: Mask, **cells: Any) -> MeasureRow:
         """Return a value of some items with its interval."""
-        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends_of(interval) | cells))
+        return MeasureRow(**self._head(measure), **(self.sizes(known) | ends_of(interval) | cells))
 
-    def plain(self, measure: str, **cells: Any) -> MeasureRow:
-        """Return a value as it is given, without an interval."""
-        return MeasureRow(**self._head(measure), **cells)
+    def plain(self, measure: str, known: Mask | None = None, **cells: Any) -> MeasureRow:
+        """Return a value as it is given, of some items, or of those that `cells` count."""
+        return MeasureRow(**self._head(measure), **(self.sizes(known) | cells))
 
     def count(self, measure: str, count: int, of: int, **cells: Any) -> CountRow:
         """Return how many of some answers, or items, are of a kind."""
@@ -176,7 +176,10 @@ class ModelRows:
     def _head(self, measure: str) -> dict[str, Any]:
         return {"benchmark": self.benchmark.name, "model": self.model, "topic": self.topic, "measure": measure}
 
-    def _sizes(self, known: Mask) -> dict[str, Any]:
+    def sizes(self, known: Mask | None) -> Cells:
+        """Count some items and their patients."""
+        if known is None:
+            return {}
         return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}
 
 
