@@ -26,8 +26,8 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.files.tables import arrow_schema
+from neuralmedbench.tables.declare import SHAPES
 from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
-from neuralmedbench.tables.rows import SHAPES
 from neuralmedbench.tables.write import TABLES, file_columns, result_columns
 
 FILES: dict[str, type[BaseModel]] = {

@@ -3,8 +3,7 @@
 Doors
 -----
 bundle: AskedOf, bundle_cases
-declare: NUMBER
-rows: Cells, SHAPES, Tables
+declare: Cells, NUMBER, SHAPES, Tables
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, level_after, look_record

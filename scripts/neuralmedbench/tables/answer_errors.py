@@ -15,9 +15,7 @@ from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score,
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
-from neuralmedbench.tables.declare import Measure, no_labels, topic
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 PRESENT, SIGNIFICANT = 1.0, 2.0

@@ -16,11 +16,9 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import Measure, no_labels, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, no_labels, topic
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCORE = "score"

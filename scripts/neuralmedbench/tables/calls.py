@@ -13,10 +13,8 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.records.responses import SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.rows import Count, ModelRow, Number, Tables, Text
+from neuralmedbench.tables.declare import Count, ModelRow, Number, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway
 
 NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
 GRADER = "grader "

@@ -13,13 +13,26 @@ from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing
-from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, topic
+from neuralmedbench.tables.declare import (
+    ALL,
+    Cells,
+    Count,
+    CountRow,
+    Measure,
+    ModelRows,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    grouped_by,
+    topic,
+)
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.outcomes import Key as Outcome
-from neuralmedbench.tables.rows import Cells, Count, CountRow, ResultRow, Tables, Text
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark, case_noun, cluster_of, whole_size
+from neuralmedbench.tables.words import by_benchmark, case_noun, cluster_of, whole_size
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
 

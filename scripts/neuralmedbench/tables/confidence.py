@@ -18,11 +18,9 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 Row = MeasureRow | ContrastRow | CountRow
 

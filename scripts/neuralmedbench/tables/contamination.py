@@ -12,11 +12,9 @@ from neuralmedbench.estimates.contrasts import Difference, paired_difference, sq
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import plural
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 from neuralmedbench.tables.study import Study
 
 FEWEST_PATIENTS = 8

@@ -16,25 +16,27 @@ from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import points, points_span
-from neuralmedbench.tables.declare import SCORED, Measure, grouped_by, needs, topic
+from neuralmedbench.tables.declare import (
+    SCORED,
+    Cells,
+    ContrastRow,
+    CountRow,
+    Measure,
+    MeasureRow,
+    ModelRows,
+    Tables,
+    Takeaway,
+    grouped_by,
+    needs,
+    of_models,
+    topic,
+)
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows, of_models
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import (
-    MOST_EXPLORED,
-    PICTURES,
-    Takeaway,
-    claims_of,
-    exploratory,
-    is_closed,
-    largest,
-    titles_of,
-    without_head,
-)
+from neuralmedbench.tables.words import MOST_EXPLORED, PICTURES, claims_of, exploratory, is_closed, largest, titles_of, without_head
 
 Row = MeasureRow | ContrastRow | CountRow
 

@@ -17,12 +17,10 @@ from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, Se
 from neuralmedbench.records.results import ALL_ARMS, PASS1
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.calls import sum_of_known
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, needs
+from neuralmedbench.tables.declare import MODEL, Cells, Count, Flag, ModelRow, Number, Suppression, Table, Tables, Takeaway, Text, needs
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, Count, Flag, ModelRow, Number, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
 

@@ -13,9 +13,7 @@ from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.declare import Measure, arm_labels, side_labels, topic
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of, of_models
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, arm_labels, ends_of, of_models, side_labels, topic
 
 Row = MeasureRow | ContrastRow
 

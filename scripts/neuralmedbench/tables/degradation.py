@@ -10,10 +10,8 @@ import numpy as np
 
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.confidence import OF_LEVELS, OVERCONFIDENCE, SHARE_RIGHT, measure_rows, shift_row, stated_confidences
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, Measure, MeasureRow, ModelRows, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 Row = MeasureRow | ContrastRow

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing, percent
-from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.rows import Cells, Count, Number, ResultRow, Tables, Text
+from neuralmedbench.tables.declare import Cells, Count, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 STATED = "items whose own text states the answer (arm full, not accepted)"
 

@@ -10,11 +10,9 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 EVIDENCE = "evidence"

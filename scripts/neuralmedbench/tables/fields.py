@@ -14,10 +14,8 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, ends_of, of_models, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of, of_models
 
 LABEL = "label"
 """Rule of a field whose answer is a label: only there has macro F1 a meaning."""
@@ -80,26 +78,27 @@ def _field_rows(made: ModelRows, field: str, answers: Sequence[FieldAnswer]) -> 
     right = np.array([(row.score.fields_right or {}).get(field, np.nan) for row in answers], dtype=np.float64)
     shares = np.array([(row.score.fields_share or {}).get(field, np.nan) for row in answers], dtype=np.float64)
     rules = {row.reference.rule for row in answers}
-    labels = [row.given(field) for row in answers]
-    named = sum(bool(label) for label in labels)
-    listed = [(label, row.allowed) for label, row in zip(labels, answers, strict=True) if label and row.allowed is not None]
+    labels, number = [row.given(field) for row in answers], len(answers)
+    named = sum(map(bool, labels))
+    listed = [label in row.allowed for label, row in zip(labels, answers, strict=True) if label and row.allowed is not None]
     cells: Cells = {"slice": "field", "value_of_slice": field, "n_patients": by.clusters}
-    cells |= {"n_items": len({row.score.item_id for row in answers}), "n_answers": len(answers)}
+    cells["n_items"] = len({row.score.item_id for row in answers})
     for measure, values in (("accuracy", right), ("mean_share", shares)):
         if not np.isnan(values).all():
-            yield made.plain(measure, **ends_of(rate_interval(values, by)), **cells)
+            yield made.plain(measure, **ends_of(rate_interval(values, by)), n_answers=number, **cells)
+    rates: dict[str, tuple[float | None, int]] = {}
     if rules == {LABEL} and named:
-        yield made.plain("macro_f1", value=macro_f1([row.reference.truth for row in answers], labels), **cells)
+        rates["macro_f1"] = macro_f1([row.reference.truth for row in answers], labels), number
     if rules == {"box"} and not np.isnan(shares).all():
-        for least in OVERLAPS:
-            yield made.plain(f"share_from_{least:.1f}".replace(".", "_"), value=float(np.mean(shares >= least)), **cells)
-    yield made.plain("coverage", value=named / len(answers), **cells)
+        rates |= {f"share_from_{least:.1f}".replace(".", "_"): (float(np.mean(shares >= least)), number) for least in OVERLAPS}
+    rates["coverage"] = named / number, number
     if named and not np.isnan(right).all():
-        yield made.plain("selective_accuracy", value=float(np.nansum(right)) / named, **(cells | {"n_answers": named}))
-    yield made.plain("abstained", value=sum(field in row.score.fields_abstained for row in answers) / len(answers), **cells)
+        rates["selective_accuracy"] = float(np.nansum(right)) / named, named
+    rates["abstained"] = sum(field in row.score.fields_abstained for row in answers) / number, number
     if listed:
-        unlisted = sum(label not in allowed for label, allowed in listed)
-        yield made.plain("out_of_vocabulary", value=unlisted / len(listed), **(cells | {"n_answers": len(listed)}))
+        rates["out_of_vocabulary"] = listed.count(False) / len(listed), len(listed)
+    for measure, (value, of) in rates.items():
+        yield made.plain(measure, value=value, n_answers=of, **cells)
 
 
 def macro_f1(truth: list[str], given_labels: list[str]) -> float | None:

@@ -19,6 +19,7 @@ from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.clinicians.opinions import verdicts_of
 from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
+from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.deid_audit import audited, stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, follow_words
@@ -26,7 +27,6 @@ from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
 from neuralmedbench.tables.title import title_sentence
 from neuralmedbench.tables.words import (

@@ -13,10 +13,8 @@ from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, Measure, topic
+from neuralmedbench.tables.declare import ALL, Cells, CountRow, Measure, ModelRows, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, CountRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SAMPLES_PER_ITEM = "samples_per_item"
@@ -33,20 +31,21 @@ def sample_rows(study: Study) -> list[CountRow]:
 
 
 def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
-    answers, patients = benchmark.outcomes.answers, benchmark.outcomes.patients
+    answers = benchmark.outcomes.answers
     for condition in answers.spans:
         model, arm, strategy = condition
-        items = [(place, rows) for place, rows in enumerate(answers.of(condition).by_item()) if rows]
+        samples = answers.of(condition)
+        items = [rows for rows in samples.by_item() if rows]
         if not items:
             continue
         # identical texts have identical digests
-        came = [[row.text_sha256 for row in rows if not row.missing] for _, rows in items]
-        complete = sum(len(texts) == len(rows) for texts, (_, rows) in zip(came, items, strict=True))
+        came = [[row.text_sha256 for row in rows if not row.missing] for rows in items]
+        complete = sum(len(texts) == len(rows) for texts, rows in zip(came, items, strict=True))
         without = sum(not texts for texts in came)
         repeated = [set(texts) for texts in came if len(texts) > 1]
         made, number = ModelRows("samples", study, benchmark, model), len(items)
-        cells: Cells = {"arm": arm, "strategy": strategy, "slice": SAMPLES_PER_ITEM, "n_items": number}
-        cells |= {"value_of_slice": str(max(len(rows) for _, rows in items)), "n_patients": len({patients[place] for place, _ in items})}
+        cells: Cells = {"arm": arm, "strategy": strategy, "slice": SAMPLES_PER_ITEM} | made.sizes(samples.asked)
+        cells["value_of_slice"] = str(max(map(len, items)))
         for measure, count in (("complete", complete), ("partial", number - complete - without), ("without", without)):
             yield made.count(measure, count, number, **cells)
         yield made.count("same_text", sum(len(texts) == 1 for texts in repeated), len(repeated), **cells)

@@ -15,10 +15,8 @@ from neuralmedbench.records.scores import Key as AnswerKey
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.declare import Measure, grouped_by, no_labels, topic
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, grouped_by, no_labels, of_models, topic
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 Accepted = Mapping[AnswerKey, bool]
 """Whether an answer is accepted, by its key; an answer that nobody judged is absent."""

@@ -15,10 +15,9 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, GradeS
 from neuralmedbench.records.words import counted, decimal, listing, percent, percent_with_span
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.declare import MODEL, Suppression, Table
-from neuralmedbench.tables.rows import Cells, Count, Flag, ModelRow, Number, Tables
+from neuralmedbench.tables.declare import MODEL, Cells, Count, Flag, ModelRow, Number, Suppression, Table, Tables, Takeaway
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, cluster_of
+from neuralmedbench.tables.words import begun, by_benchmark, cluster_of
 
 IN_REFERENCE, IN_ANSWERS = "detected_in_reference", "detected_in_answers"
 """Measures: planted errors detected, in answers made from the reference, or in answers of models that the grader has judged."""

@@ -17,13 +17,26 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, topic
+from neuralmedbench.tables.declare import (
+    SCORED,
+    Cells,
+    Count,
+    Measure,
+    MeasureRow,
+    ModelRows,
+    Number,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    topic,
+)
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, Count, MeasureRow, Number, ResultRow, Tables, Text
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark
+from neuralmedbench.tables.words import by_benchmark
 
 NOBODY, EVERYBODY, BLIND, REVERSED, SAME_WRONG = FLAGS = ("nobody", "everybody", "blind", "reversed", "same wrong answer")
 """What may be said of an item, in the column `flags`."""
@@ -210,9 +223,8 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
             else ""
         )
         cells: Cells = {"slice": part, "value_of_slice": value, "note": note}
-        cells |= {"n_items": int(mask.sum()), "n_patients": by.at(mask).clusters}
-        yield made.plain(CHANGED, value=typical.differing / typical.clusters if enough else None, **cells)
-        yield made.plain(NEEDED, value=needed, **cells)
+        yield made.plain(CHANGED, mask, value=typical.differing / typical.clusters if enough else None, **cells)
+        yield made.plain(NEEDED, mask, value=needed, **cells)
 
 
 def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:

@@ -14,10 +14,8 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
-from neuralmedbench.tables.declare import Measure, no_labels, topic
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 RUBRIC = "rubric"
 """Stands for the criteria of all rubrics, which differ between items."""

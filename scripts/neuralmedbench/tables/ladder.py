@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from neuralmedbench.records.items import Item
-from neuralmedbench.tables.declare import ALL, Measure, no_labels, topic
+from neuralmedbench.tables.declare import ALL, Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.reasoning import Values
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 LADDER, RETRY = "ladder", "retry"
 """The stages as they are asked first, and those of the guided retry."""

@@ -16,14 +16,27 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
-from neuralmedbench.tables.declare import Suppression, Table, needs
+from neuralmedbench.tables.declare import (
+    Cells,
+    Count,
+    Flag,
+    MeasureRow,
+    Number,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    needs,
+    with_ends,
+)
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
-from neuralmedbench.tables.rows import Cells, Count, Flag, MeasureRow, Number, ResultRow, Tables, Text, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
+from neuralmedbench.tables.words import begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
 
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")

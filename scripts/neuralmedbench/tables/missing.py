@@ -13,10 +13,10 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
 from neuralmedbench.scoring.other_languages import LANGUAGES
 from neuralmedbench.tables.answers import RUBRIC
+from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import begun, models_of
 

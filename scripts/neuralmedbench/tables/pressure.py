@@ -16,10 +16,8 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"

@@ -13,14 +13,12 @@ from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, topic
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Cells, Measure, MeasureRow, ModelRows, arm_labels, topic
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
 from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PAIR_PART, PAIR_RIGHT, PAIR_SAME, PAIR_WRONG, Key
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
 

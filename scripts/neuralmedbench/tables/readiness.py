@@ -19,12 +19,11 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import says_no_lesion
 from neuralmedbench.scoring.places import side_right, sides
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table
+from neuralmedbench.tables.declare import ALL, MODEL, Cells, Count, ModelRow, Number, Suppression, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, Count, ModelRow, Number, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, cluster_of
+from neuralmedbench.tables.words import cluster_of
 
 SURE = 0.8
 """Stated confidence from which an answer counts as sure. (Our rule.)"""

@@ -12,11 +12,9 @@ from neuralmedbench.records.scores import GradeState, Key, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, RANKED, Measure, no_labels, topic
+from neuralmedbench.tables.declare import ALL, RANKED, Cells, Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Outcomes
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 LEVEL = "level"
 """Slice of the rows about the length of lists."""

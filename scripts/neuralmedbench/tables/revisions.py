@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
-from neuralmedbench.tables.declare import Measure, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, of_models, topic
 
 Row = MeasureRow | ContrastRow | CountRow
 SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained", "lost"

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence, Set
 
 from neuralmedbench.records.results import PRIOR, is_simulated
 from neuralmedbench.records.words import counted, decimal, percent, points, whole
-from neuralmedbench.tables.declare import Measure
-from neuralmedbench.tables.rows import Cells
-from neuralmedbench.tables.words import Takeaway, largest
+from neuralmedbench.tables.declare import Cells, Measure, Takeaway
+from neuralmedbench.tables.words import largest
 
 FEWEST_PATIENTS = 8
 """Patients from which a row is in a sentence. (Our rule.)"""

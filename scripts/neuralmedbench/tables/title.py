@@ -13,14 +13,12 @@ from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
 from neuralmedbench.records.words import percent, points, points_span
-from neuralmedbench.tables.declare import Measure, needs, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, Tables, needs, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Outcomes
 from neuralmedbench.tables.recognition import BLIND_ARMS, CHOICE_ARMS, asks_choice, found, least_of, recognised, scaled_difference
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.takeaways import FEWEST_PATIENTS
 from neuralmedbench.tables.words import best_of, is_closed

@@ -18,8 +18,8 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
 from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, PASSED, PairedItems, Side, paired_items, records_of_items
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Text
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, Count, Flag, Number, ResultRow, Text
 
 Sides = Mapping[tuple[str, str], Side]
 MAJORITY = 0.5

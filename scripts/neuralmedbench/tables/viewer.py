@@ -12,10 +12,8 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 from neuralmedbench.tables.study import BenchmarkStudy
 
 INVISIBLE = "isointense"

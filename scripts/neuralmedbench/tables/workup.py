@@ -10,10 +10,8 @@ from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 from neuralmedbench.tables.study import BenchmarkStudy
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}

@@ -48,17 +48,27 @@ from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.contrasts import model_pairs
-from neuralmedbench.tables.declare import Results, Table, types_of
+from neuralmedbench.tables.declare import (
+    SHAPES,
+    Cells,
+    ContrastRow,
+    CountRow,
+    MeasureRow,
+    ResultRow,
+    Results,
+    Table,
+    Tables,
+    Takeaway,
+    types_of,
+)
 from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.pass_rules import definitions
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways import topic_takeaway
-from neuralmedbench.tables.words import Takeaway
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
 TABLES: tuple[Table, ...] = (

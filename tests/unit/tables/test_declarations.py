@@ -22,8 +22,7 @@ from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import types_of_table
-from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.rows import KINDS, SHAPES
+from neuralmedbench.tables.declare import KINDS, SHAPES, Results, Table, types_of
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES, file_columns
 

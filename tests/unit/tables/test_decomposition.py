@@ -16,9 +16,9 @@ from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
 from neuralmedbench.records.items import Arm, Family, Gold, Level, Runner
 from neuralmedbench.tables.calibrated import GraderAccuracy
+from neuralmedbench.tables.declare import ModelRows
 from neuralmedbench.tables.decomposition import TOLD, decomposition_rows, share_beyond_grader
 from neuralmedbench.tables.outcomes import gather_outcomes
-from neuralmedbench.tables.shapes import ModelRows
 
 FAST = IntervalSettings(resamples=1000)
 RIGHT, WRONG = np.ones(40), np.zeros(40)

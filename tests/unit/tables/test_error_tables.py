@@ -25,11 +25,11 @@ from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart,
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.answer_errors import error_rows
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.reasoning import reasoning_rows
-from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.write import measures_of_topics
 
 SETTINGS = IntervalSettings(resamples=500)

@@ -17,9 +17,7 @@ from neuralmedbench.tables.clinical.readings import (
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, topic
-from neuralmedbench.tables.rows import Cells, Count, CountRow, MeasureRow, ModelRow
-from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.declare import MODEL, Cells, Count, CountRow, Measure, MeasureRow, ModelRow, ModelRows, Suppression, Table, topic
 from neuralmedbench.tables.study import Study
 
 SENSITIVITY, SPECIFICITY, BEST_CASE = "sensitivity", "specificity", "best_case"

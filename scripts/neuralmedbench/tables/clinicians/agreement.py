@@ -15,8 +15,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.scores import Rating, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.rows import Cells, Count, Flag, Number, ResultRow, Text
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Suppression, Table, Text
 from neuralmedbench.tables.study import Study
 
 RoundKey = tuple[str, bool]

@@ -12,11 +12,9 @@ from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Suppression, Table
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.parts import MARK, reference_pools
-from neuralmedbench.tables.rows import Cells, Count, Flag, Number, ResultRow, Tables, Text
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 RatedValue = tuple[Rating, float | None]
 

@@ -8,11 +8,9 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm
-from neuralmedbench.tables.declare import Measure, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, of_models
 
 CLASS = "class"
 LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "inconclusive")
