@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from neuralmedbench.config.model import ModelConfig
@@ -13,8 +13,8 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.records.responses import SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.declare import Count, ModelRow, Number, Table, Tables, Takeaway, Text
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import Count, ModelRow, Number, Table, Tables, Takeaway, Text, of_benchmarks
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
 GRADER = "grader "
@@ -43,7 +43,8 @@ class DestinationRow(ModelRow):
     last_called_on: Text = None
 
 
-def destination_rows(study: Study) -> list[DestinationRow]:
+@of_benchmarks
+def destination_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[DestinationRow]:
     """Rows of `destinations.csv`: data sent per model and destination, graders that ask a model and informants included.
 
     `requests` are different calls (each turn of a dialogue is one), `calls` the HTTP requests made for them, retries and failures
@@ -52,23 +53,20 @@ def destination_rows(study: Study) -> list[DestinationRow]:
     those recorded with each answer and each failure. An answer from before they were recorded counts for the destination in the model's
     YAML today. A call that never connected sent nothing and is not counted.
     """
-    rows = []
-    for name, benchmark in study.benchmarks.items():
-        for model, responses in benchmark.responses.items():
-            answers = [*responses, *benchmark.earlier_responses.get(model, [])]
-            calls = [call for call in distinct_calls(answers) if call.requests]
-            rows += _rows_of(name, model, calls, study.models[model])
-            if told := [call for call in dict.fromkeys(call for row in answers for call in row.informant_calls) if call.requests]:
-                rows += _rows_of(name, f"{INFORMANT} of {model}", told, study.models[model])
-        for grader, config in study.all_graders.items():
-            if config.model is not None:
-                given = (*benchmark.grades.items(), *benchmark.earlier_grades.items())
-                grades = [grade for (_, one), grades in given if one == grader for grade in grades]
-                # answers with planted errors are sent like those of a model
-                grades += benchmark.planted_grades.get(grader, [])
-                grades += [grade for (_, one), (_, tested) in benchmark.answer_tests.items() if one == grader for grade in tested]
-                rows += _rows_of(name, f"{GRADER}{grader}", _grader_calls(grades), config.model)
-    return rows
+    name = benchmark.name
+    for model, responses in benchmark.responses.items():
+        answers = [*responses, *benchmark.earlier_responses.get(model, [])]
+        yield from _rows_of(name, model, [call for call in distinct_calls(answers) if call.requests], study.models[model])
+        informed = dict.fromkeys(call for row in answers for call in row.informant_calls if call.requests)
+        if informed:
+            yield from _rows_of(name, f"{INFORMANT} of {model}", informed, study.models[model])
+    for grader, config in study.all_graders.items():
+        if config.model is not None:
+            # answers with planted errors are sent like those of a model
+            sources = (benchmark.grades, benchmark.earlier_grades, {key: grades for key, (_, grades) in benchmark.answer_tests.items()})
+            grades = [grade for source in sources for (_, who), own in source.items() if who == grader for grade in own]
+            grades += benchmark.planted_grades.get(grader, [])
+            yield from _rows_of(name, f"{GRADER}{grader}", _grader_calls(grades), config.model)
 
 
 def _grader_calls(grades: Iterable[Grade]) -> list[SentCall]:
@@ -92,7 +90,7 @@ def _as_one_call(grade: Grade) -> tuple[SentCall, ...]:
     return (call,)
 
 
-def _rows_of(benchmark: str, who: str, sent: list[SentCall], model: ModelConfig) -> list[DestinationRow]:
+def _rows_of(benchmark: str, who: str, sent: Iterable[SentCall], model: ModelConfig) -> list[DestinationRow]:
     """Return one row per destination; one for the present destination when nothing was sent."""
     today = _destination(model)
     # answers from before destinations were recorded count for the present one

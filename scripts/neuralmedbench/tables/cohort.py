@@ -27,6 +27,7 @@ from neuralmedbench.tables.declare import (
     Takeaway,
     Text,
     grouped_by,
+    of_benchmarks,
     topic,
 )
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
@@ -64,7 +65,8 @@ class CaseFlowRow(ResultRow):
     cases: Count = None
 
 
-def case_flow_rows(study: Study) -> list[CaseFlowRow]:
+@of_benchmarks
+def case_flow_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CaseFlowRow]:
     """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions, files, series.
 
     Questions of an imported data set are refused by the import, left out because one of their pictures was quarantined
@@ -72,14 +74,10 @@ def case_flow_rows(study: Study) -> list[CaseFlowRow]:
     `set_aside` (by ingest, with the reason), `quarantined_<stage>` (with its case) or `used`; every picture is a file. Series that a later
     stage left out of a case that is used have separate rows: their files count as used.
     """
-    rows: list[Cells] = []
-    for name, benchmark in study.benchmarks.items():
-        unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
-        flow = _flow(unit, _fates(benchmark))
-        if benchmark.questions:
-            flow += _flow("question", benchmark.questions)
-        rows += [{"benchmark": name, **row} for row in [*flow, *_file_flow(benchmark)]]
-    return [CaseFlowRow(**row) for row in rows]
+    unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
+    questions = _flow("question", benchmark.questions) if benchmark.questions else []
+    for row in (*_flow(unit, _fates(benchmark)), *questions, *_file_flow(benchmark)):
+        yield CaseFlowRow(benchmark=benchmark.name, **row)
 
 
 def _flow(unit: str, fates: Sequence[tuple[str, str]]) -> list[Cells]:
@@ -191,31 +189,30 @@ class CaseStateRow(ResultRow):
     n_items: Count = None
 
 
-def case_rows(study: Study) -> list[CaseStateRow]:
+@of_benchmarks
+def case_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CaseStateRow]:
     """Rows of `cases.csv`: every case of the case table; for pictures and text the cases that have items."""
-    rows: list[Cells] = []
-    for name, benchmark in study.benchmarks.items():
-        number = Counter(item.case_id for item in benchmark.items)
-        if benchmark.config.has_cases:
-            keys = ("case_id", "patient_id", "state", "quarantined_by", "reason")
-            rows += [
-                {"benchmark": name, "sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}
-                | {key: case[key] for key in keys}
-                | ({"state": "excluded"} if case["excluded"] else {})
-                for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"]))
-            ]
-            continue
-        # pictures and text have no case table: their cases are those of the items
-        patients = {item.case_id: item.patient_id for item in benchmark.items}
-        sequences: dict[str, set[str]] = {case: set() for case in patients}
-        for item in benchmark.items:
-            sequences[item.case_id] |= {image.sequence for image in item.images}
-        rows += [
-            {"benchmark": name, "case_id": case, "patient_id": patients[case], "state": "ok", "n_items": number[case]}
-            | {"sequences": " ".join(sorted(sequences[case] - {""}))}
-            for case in sorted(patients)
-        ]
-    return [CaseStateRow(**row) for row in rows]
+    number = Counter(item.case_id for item in benchmark.items)
+    if benchmark.config.has_cases:
+        for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"])):
+            cells = {name: case[name] for name in ("case_id", "patient_id", "state", "quarantined_by", "reason")}
+            cells |= {"sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}
+            yield CaseStateRow(**({"benchmark": benchmark.name} | cells | ({"state": "excluded"} if case["excluded"] else {})))
+        return
+    # pictures and text have no case table: their cases are those of the items
+    patients, shown = dict[str, str](), defaultdict[str, set[str]](set)
+    for item in benchmark.items:
+        patients[item.case_id] = item.patient_id
+        shown[item.case_id] |= {image.sequence for image in item.images} - {""}
+    for case_id, patient in sorted(patients.items()):
+        yield CaseStateRow(
+            benchmark=benchmark.name,
+            case_id=case_id,
+            patient_id=patient,
+            state="ok",
+            sequences=" ".join(sorted(shown[case_id])),
+            n_items=number[case_id],
+        )
 
 
 def _people(benchmark: BenchmarkStudy) -> dict[str, dict[str, str]]:
@@ -243,19 +240,17 @@ def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
             yield name, people[item.case_id][name] or NOT_RECORDED, item
 
 
-def cohort_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def cohort_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Items and patients by level, family, diagnosis, sequence, age, sex and scanner."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        groups: dict[str, dict[str, list[Item]]] = {}
-        for variable, value, item in cohort_values(benchmark):
-            groups.setdefault(variable, {}).setdefault(value, []).append(item)
-        made = ModelRows("cohort", study, benchmark, "")
-        for variable in ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS):
-            for value, items in sorted(groups.get(variable, {}).items()):
-                cells = {"slice": variable, "value_of_slice": value, "n_patients": len({item.patient_id for item in items})}
-                rows.append(made.count("items", len(items), len(benchmark.items), **cells))
-    return rows
+    groups: dict[str, dict[str, list[Item]]] = {}
+    for variable, value, item in cohort_values(benchmark):
+        groups.setdefault(variable, {}).setdefault(value, []).append(item)
+    made = ModelRows("cohort", study, benchmark, "")
+    for variable in ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS):
+        for value, items in sorted(groups.get(variable, {}).items()):
+            cells = {"slice": variable, "value_of_slice": value, "n_patients": len({item.patient_id for item in items})}
+            yield made.count("items", len(items), len(benchmark.items), **cells)
 
 
 class CaseAnswers(NamedTuple):

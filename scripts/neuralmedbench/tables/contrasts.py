@@ -28,6 +28,7 @@ from neuralmedbench.tables.declare import (
     Takeaway,
     grouped_by,
     needs,
+    of_benchmarks,
     of_models,
     topic,
 )
@@ -98,25 +99,23 @@ UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
 
 
 @needs(corrected_family)
-def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[ContrastRow]:
+@of_benchmarks
+def arm_rows(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> Iterator[ContrastRow]:
     """Arms against the full request: pass@1 without a part of it, or with another one."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
-        for key in outcomes.counts:
-            if key.arm == FULL or key.strategy != DIRECT or CHOICE.fullmatch(key.arm):
-                continue
-            made = ModelRows("arms", study, benchmark, key.model)
-            paired = made.paired(key, Key(key.model))
-            tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
-            row = made.passes_difference(PASS1_PATIENTS, paired, tested)
-            if key in outcomes.requests and paired.difference.patients == 1:
-                # patients who share a request are one: of a single draw nothing can be tested
-                row = replace(row, p_value=None)
-            shared = shared_note(int(paired.items.sum()), outcomes.request_count(key, paired.items))
-            notes = [UPPER_BOUND if key.arm in oracle else "", shared]
-            rows.append(replace(row, note="; ".join(filter(None, notes))))
-    return rows
+    outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
+    for key in outcomes.counts:
+        if key.arm == FULL or key.strategy != DIRECT or CHOICE.fullmatch(key.arm):
+            continue
+        made = ModelRows("arms", study, benchmark, key.model)
+        paired = made.paired(key, Key(key.model))
+        tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
+        row = made.passes_difference(PASS1_PATIENTS, paired, tested)
+        if key in outcomes.requests and paired.difference.patients == 1:
+            # patients who share a request are one: of a single draw nothing can be tested
+            row = replace(row, p_value=None)
+        shared = shared_note(int(paired.items.sum()), outcomes.request_count(key, paired.items))
+        notes = [UPPER_BOUND if key.arm in oracle else "", shared]
+        yield replace(row, note="; ".join(filter(None, notes)))
 
 
 def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:

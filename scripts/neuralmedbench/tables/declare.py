@@ -546,6 +546,16 @@ class ModelRows:
         return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}
 
 
+def of_benchmarks(function: Callable[..., Iterable[R]]) -> Callable[..., list[R]]:
+    """Make the rows of a table by a function of the study, one benchmark, and what the table `needs`."""
+
+    @wraps(function)
+    def rows(study: Study, *values: Any) -> list[R]:
+        return [row for benchmark in study.benchmarks.values() for row in function(study, benchmark, *values)]
+
+    return rows
+
+
 def of_models(topic: str, *needed: Callable[[Study], Any]) -> Callable[[Callable[..., Iterable[R]]], Callable[[Study], list[R]]]:
     """Make the rows of a topic by a function of one model on one benchmark, and of what is `needed` of the whole study."""
 

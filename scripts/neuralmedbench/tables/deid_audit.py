@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing, percent
-from neuralmedbench.tables.declare import Cells, Count, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text
+from neuralmedbench.tables.declare import Cells, Count, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text, of_benchmarks
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 STATED = "items whose own text states the answer (arm full, not accepted)"
@@ -38,16 +38,13 @@ class DeidentificationRow(ResultRow):
     patients_high: Number = None
 
 
-def deidentification_rows(study: Study) -> list[DeidentificationRow]:
+@of_benchmarks
+def deidentification_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[DeidentificationRow]:
     """Rows of `deidentification.csv`: counts of the audits, and the share of identifiers planted in phantoms that was treated as required.
 
     Nothing is named but checks. Checks of one patient are dependent, as all files of a series share their header, so the exact interval is
     that of the share of patients for whom every check was right.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
-
-
-def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[DeidentificationRow]:
     audit = benchmark.audit
     head: Cells = {"benchmark": benchmark.name, "profile": audit.profile, "kind": audit.kind, "state": audit.state}
     checks = {

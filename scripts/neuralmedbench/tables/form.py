@@ -13,7 +13,7 @@ from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, Cells, CountRow, Measure, ModelRows, topic
+from neuralmedbench.tables.declare import ALL, Cells, CountRow, Measure, ModelRows, of_benchmarks, topic
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
@@ -21,16 +21,13 @@ SAMPLES_PER_ITEM = "samples_per_item"
 """Slice of the counts of samples: the largest number expected of one item."""
 
 
-def sample_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Completeness of the samples of an item, and whether they differ.
 
     Over items that have a reference; refused, truncated and unreadable samples came. `slice` has
     the largest number expected of one item.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(study, benchmark)]
-
-
-def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     answers = benchmark.outcomes.answers
     for condition in answers.spans:
         model, arm, strategy = condition
@@ -66,24 +63,23 @@ SAMPLES = topic("samples", sample_rows, SAMPLE_MEASURES, takeaways={})
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
-def validity_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def validity_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Form of the answers, by runner: how many can be used, and where the others stop.
 
     The four `parse_...` add up to the answers that came, refused and truncated ones included;
     `thoughts_alone` is part of `parse_failed`. Structured answers also have the steps of
     `form.STEPS`, each of which counts only answers that pass the steps before it.
     """
-    rows = []
-    for benchmark in study.benchmarks.values():
-        # runners ask for different forms, so each has rows of its own
-        runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
-        for model, scores in benchmark.scores.items():
-            made = ModelRows("validity", study, benchmark, model)
-            for runner in runners:
-                own = [row for row in headline(scores) if row.runner == runner]
-                cells = {"slice": "runner", "value_of_slice": str(runner), "n_patients": len({row.patient_id for row in own})}
-                rows += [made.count(step, count, of, **cells) for step, count, of in _steps(benchmark, runner, own)]
-    return rows
+    # runners ask for different forms, so each has rows of its own
+    runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
+    for model, scores in benchmark.scores.items():
+        made = ModelRows("validity", study, benchmark, model)
+        for runner in runners:
+            own = [row for row in headline(scores) if row.runner == runner]
+            cells = {"slice": "runner", "value_of_slice": str(runner), "n_patients": len({row.patient_id for row in own})}
+            for step, count, of in _steps(benchmark, runner, own):
+                yield made.count(step, count, of, **cells)
 
 
 def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> Iterator[tuple[str, int, int]]:

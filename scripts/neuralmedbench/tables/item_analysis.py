@@ -31,6 +31,7 @@ from neuralmedbench.tables.declare import (
     Tables,
     Takeaway,
     Text,
+    of_benchmarks,
     topic,
 )
 from neuralmedbench.tables.groups import Mask
@@ -80,15 +81,13 @@ def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
     return real or there
 
 
-def item_rows(study: Study) -> list[ItemRow]:
+@of_benchmarks
+def item_rows(study: Study, benchmark: BenchmarkStudy) -> list[ItemRow]:
     """Rows of `items.csv`: every item with a reference that a model answered; arm full, strategy direct.
 
     Within a benchmark the smallest discrimination comes first, and items without one last.
     """
-    rows = []
-    for benchmark in study.benchmarks.values():
-        rows += sorted(_rows_of(study, benchmark), key=lambda row: np.inf if row.discrimination is None else row.discrimination)
-    return rows
+    return sorted(_rows_of(study, benchmark), key=lambda row: np.inf if row.discrimination is None else row.discrimination)
 
 
 def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemRow]:
@@ -198,12 +197,9 @@ CHANGED, NEEDED = "changed", "needed"
 """Measures of topic `plan`: the share of patients on whom the median pair of models differs, and the patients that the margin needs."""
 
 
-def plan_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def plan_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Patients that each part of a benchmark needs to show a difference of the margin."""
-    return [row for benchmark in study.benchmarks.values() for row in _plan_of(study, benchmark)]
-
-
-def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
     values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
     by, made = outcomes.by_patient(study.settings), ModelRows("plan", study, benchmark, "")

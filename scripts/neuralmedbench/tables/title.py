@@ -13,7 +13,7 @@ from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
 from neuralmedbench.records.words import percent, points, points_span
-from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, Tables, needs, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, Tables, needs, of_benchmarks, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
 from neuralmedbench.tables.groups import Mask
@@ -42,20 +42,20 @@ DRAWN = "it draws its answers, and four draws are all right less often than one"
 
 
 @needs(corrected_family)
-def title_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Row]:
+@of_benchmarks
+def title_rows(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> Iterator[Row]:
     """Compare what models recognise and what they find, on the items that are asked as a choice and openly.
 
     `recognised` is right in all rotations, less what a guess gets right; a repeat counts where no rotation lacks an answer. `found` is pass@1 of
     the open answers that were read and graded. `bounds` is the difference if the others had passed, and failed.
     """
-    rows: list[Row] = []
-    for benchmark in study.benchmarks.values():
-        models = [model for model in study.models if asks_choice(benchmark.outcomes, model)]
-        if models:
-            guess = _options_only(study, benchmark)
-            rows.append(guess)
-            rows += [row for model in models for row in _rows(ModelRows("title", study, benchmark, model), family, guess)]
-    return rows
+    models = [model for model in study.models if asks_choice(benchmark.outcomes, model)]
+    if not models:
+        return
+    guess = _options_only(study, benchmark)
+    yield guess
+    for model in models:
+        yield from _rows(ModelRows("title", study, benchmark, model), family, guess)
 
 
 def _options_only(study: Study, benchmark: BenchmarkStudy) -> MeasureRow:

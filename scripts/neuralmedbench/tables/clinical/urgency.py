@@ -25,8 +25,8 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, topic
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, of_benchmarks, topic
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_other", "called_normal", "no_diagnosis")
 """Every answer to a time-critical reference is one of these: the reference, a wider term of it, something else, a normal scan, or nothing."""
@@ -52,20 +52,19 @@ def outcome_of(score: Score, named: Finding) -> str:
     return WIDER if score.right_family else OTHER
 
 
-def urgency_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def urgency_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Answers to time-critical references, and statements that must not be made.
 
     A model with too many missing answers has counts and no rates. `note` says within what time, and
     who says so.
     """
-    rows: list[MeasureRow] = []
-    for benchmark in study.benchmarks.values():
-        asked = diagnostic_items(study, benchmark)
-        urgent = time_critical_items(study, asked)
-        for model in study.models:
-            made = ModelRows("urgency", study, benchmark, model)
-            rows += [*_urgent_shares(made, asked, urgent), *_must_not(made, asked, urgent)]
-    return rows
+    asked = diagnostic_items(study, benchmark)
+    urgent = time_critical_items(study, asked)
+    for model in study.models:
+        made = ModelRows("urgency", study, benchmark, model)
+        yield from _urgent_shares(made, asked, urgent)
+        yield from _must_not(made, asked, urgent)
 
 
 def _urgent_shares(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterator[MeasureRow]:
