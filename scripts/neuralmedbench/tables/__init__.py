@@ -17,9 +17,8 @@ papers.size: by_published_size, size_words
 pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
-stored_runs: read_sides
 study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
-two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
+two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer, read_sides
 words: case_noun, cluster_of
 write: TABLES, file_columns, measures_of_topics, released_tables, result_columns, write_tables
 """

@@ -14,11 +14,11 @@ from neuralmedbench.records.responses import is_by_another_model, printable_name
 from neuralmedbench.records.results import RANKING, is_simulated
 from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
-from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.clinicians.opinions import verdicts_of
 from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
+from neuralmedbench.tables.cost import GRADER
 from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.deid_audit import audited, stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate

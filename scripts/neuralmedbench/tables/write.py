@@ -15,7 +15,6 @@ from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1, R
 from neuralmedbench.tables import (
     answer_errors,
     calibrated,
-    calls,
     cohort,
     confidence,
     contamination,
@@ -107,7 +106,7 @@ TABLES: tuple[Table, ...] = (
     deid_audit.TABLE,
     cohort.COHORT,
     cost.TABLE,
-    calls.DESTINATIONS,
+    cost.DESTINATIONS,
     contrasts.READERS,
     opinions.RATINGS,
     agreement.AGREEMENT,

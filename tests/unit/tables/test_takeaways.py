@@ -9,8 +9,8 @@ import pytest
 
 from neuralmedbench.records.results import PRIOR
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
+from neuralmedbench.tables.cost import destinations_takeaway
 from neuralmedbench.tables.declare import Measure, Tables, Takeaway
 from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.study import Study
