@@ -25,8 +25,8 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.files.tables import arrow_schema
+from neuralmedbench.tables.declare import SHAPES
 from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
-from neuralmedbench.tables.rows import SHAPES
 from neuralmedbench.tables.write import TABLES, file_columns, result_columns
 
 FILES: dict[str, type[BaseModel]] = {
@@ -88,12 +88,10 @@ def _results() -> str:
             by_type.setdefault(dtype_of(column, kind), []).append(f"`{column}`")
         lines += [f"### `{name}.csv`", "", _first_paragraph(rows[name]), ""]
         lines += [*(f"- {kind}: {', '.join(names)}" for kind, names in by_type.items()), ""]
-    lines += ["## Topics", "", "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the columns `topic` and `measure`.", ""]
+    lines += ["## Topics", "", TOPICS, ""]
     for table in TABLES:
         if table.is_topic:
             lines += [f"### Topic `{table.name}`", "", _first_paragraph(table.rows), ""]
-            lines += [f"- `{measure.name}` ({measure.title}): {measure.text}" for measure in table.measures]
-            lines.append("")
     return "\n".join(lines)
 
 
@@ -121,6 +119,11 @@ KEYS = {
     "round_id": "Round of ratings.",
 }
 """Columns that every record means alike."""
+
+TOPICS = (
+    "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the column `topic`. "
+    "`nmb run columns <topic>` defines its measures; the page does so below each table."
+)
 
 MARKS = "Tables of rates over patients end with `few_patients` (their number if there are fewer than five) and `cluster` (what is counted as patients)."
 

@@ -332,6 +332,17 @@ def trace_number(args: Namespace) -> Iterator[str]:
     yield trace(cell, responses=args.responses, configfiles=configfiles)
 
 
+@RUN.verb("columns", argument("topic", nargs="?", default="", help="one topic (default: all)"), example="rates")
+def list_measures(args: Namespace) -> int:
+    """Print the definitions of the measures of results, by topic."""
+    from neuralmedbench.tables.write import measures_of_topics
+
+    for topic, measures in measures_of_topics().items():
+        if args.topic in ("", topic):
+            print(f"{topic}:", *(f"  {one['name']} ({one['title']}): {one['text']}" for one in measures), sep="\n")
+    return 0
+
+
 @RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
 def write_docs(args: Namespace) -> None:
     """Write the files that are generated from the configuration."""

@@ -19,9 +19,9 @@ from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import FEWEST, MARK, PASS1_PATIENTS, PATIENT, with_board_names
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, GradeState, Key, Score, response_key
+from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.outcomes import DIRECT, FULL, can_pass
 from neuralmedbench.tables.release import RANKS
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCHEMA_VERSION = 1

@@ -20,8 +20,8 @@ model_marks: marks_in, with_inert_texts, with_picture_names, without_marks
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, ImportedQuestion, LETTERS, PICTURE, QUESTIONS, QUESTION_FILES, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, long_prompt_line, order_of_parts, with_earlier_answer
 responses: ANOTHER_MODEL, COUNTS, MISSING_STATES, PARTS, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_by_another_model, is_cut_in_thought, printable_name, served_by, token_count, total_of, usage_of
-result_columns: MEASURES, TABLES, TOPICS
-results: ALL_ARMS, BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, LEFT_OPEN, MARK, NOT_SHOWN, PASS1, PASS1_PATIENTS, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, RANKING, SHAPES, SIMULATED, by_measure, files_of, is_simulated, mark_of, types_of_table, with_board_names
+result_columns: TABLES, TOPICS
+results: ALL_ARMS, BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, LEFT_OPEN, MARK, NOT_SHOWN, PASS1, PASS1_PATIENTS, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, RANKING, SHAPES, SIDES, SIMULATED, by_measure, files_of, is_simulated, mark_of, types_of_table, with_board_names
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION, PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
 served_names: AZURE, names_same_model

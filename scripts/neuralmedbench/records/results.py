@@ -15,6 +15,10 @@ SHAPES = ("measures", "contrasts", "counts")
 """Files that hold the rows of all topics."""
 
 
+SIDES = ("arm", "strategy", "source", "other", "other_arm", "other_strategy")
+"""Columns of topics that tell apart rows about one model, beside the slice."""
+
+
 def types_of_table(table: str) -> dict[str, str]:
     """Return the types of the columns of a table; a topic has those of all shapes."""
     return {name: kind for file in files_of(table) for name, kind in TABLES[file].items()}

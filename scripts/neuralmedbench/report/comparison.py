@@ -26,8 +26,16 @@ from neuralmedbench.report.elements import TEMPLATES
 from neuralmedbench.report.page import STYLE, shape_of, templates
 from neuralmedbench.report.source import with_marks
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.stored_runs import read_sides
-from neuralmedbench.tables.two_runs import Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
+from neuralmedbench.tables.two_runs import (
+    Audience,
+    ChangedItemRow,
+    RunComparison,
+    RunDifferenceRow,
+    Sides,
+    compare_runs,
+    comparison_answer,
+    read_sides,
+)
 
 FOLDER = "compare"
 """Folder of the pages below `results/`; no run has this name."""

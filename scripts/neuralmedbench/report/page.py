@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -49,7 +49,7 @@ from neuralmedbench.report.elements import (
     titles_of,
 )
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace
-from neuralmedbench.report.topics import SHOWN_FROM, topic_elements, topic_table
+from neuralmedbench.report.topics import SHOWN_FROM, Measures, topic_elements, topic_table
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.form_warnings import FORM_LIMIT
 from neuralmedbench.tables.papers.shape import shapes
@@ -137,11 +137,11 @@ def render(source: PageSource) -> str:
     """
     check_places(
         {"config/checklists": source.checklists, **{f"config/cards/{name}.yaml": forms for name, forms in source.cards.items()}},
-        {anchor: elements_of(block, anchor) for block in BLOCKS for anchor in block.anchors},
+        {anchor: elements_of(block, anchor, source.notes["measures"]) for block in BLOCKS for anchor in block.anchors},
     )
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
     grey = {name for name, drawing in source.figures.items() if GREY in drawing and source.profile == "internal"}
-    environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
+    environment, blocks = templates(source.notes, grey, source.run, source.noun), blocks_of(source)
     context = {
         "source": source,
         "tables": source.tables,
@@ -166,10 +166,10 @@ def render(source: PageSource) -> str:
     return render_page(TEMPLATES / "page.html.j2", context, styles=[STYLE], scripts=scripts, environment=environment)
 
 
-def elements_of(block: Block, anchor: str) -> frozenset[str]:
+def elements_of(block: Block, anchor: str, measures: Mapping[str, Measures]) -> frozenset[str]:
     """Return the names of the elements of a block or part: those of its template, and the measures and slices of its topic."""
     topic = block.parts.get(anchor)
-    return element_names(block.template) | (topic_elements(topic) if topic else frozenset())
+    return element_names(block.template) | (topic_elements(measures[topic]) if topic else frozenset())
 
 
 def with_answers_on_page(source: PageSource, filled: Filled) -> PageSource:
@@ -185,18 +185,16 @@ def _sections(environment: Environment, blocks: list[Block], context: dict[str, 
     return {block.id: environment.get_template(block.template).render(context) for block in blocks}
 
 
-def templates(
-    notes: dict[str, dict[str, str]], grey: Collection[str] = (), run: RunPlace = DEFAULT_PLACE, noun: str = PATIENT
-) -> Environment:
+def templates(notes: Mapping[str, Any], grey: Collection[str] = (), run: RunPlace = DEFAULT_PLACE, noun: str = PATIENT) -> Environment:
     """Return the environment of the templates: values are made visible and escaped, and an undefined name is an error.
 
-    `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients; `run` is where the
+    `notes` is `notes.json`, with takeaway and `n` by block and the definitions of measures by topic; `grey` names the figures with grey marks, of few patients; `run` is where the
     page lies; `noun` is what its benchmarks count as one patient.
     """
     environment = page_templates(TEMPLATES)
-    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
+    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes.get("blocks", {}), "FEWEST": FEWEST}
     environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "PARTS": PARTS, "SHOWN_FROM": SHOWN_FROM, "MOST_LINES": MOST_LINES}
-    environment.globals["FORM_LIMIT"] = FORM_LIMIT
+    environment.globals |= {"FORM_LIMIT": FORM_LIMIT, "MEASURES": notes.get("measures", {})}
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load((TEMPLATES / "glossary.yaml").read_text(encoding="utf-8"))}
     nouns = plural(2, noun)
     environment.globals |= {"NOUN": noun, "NOUNS": nouns, "COUNTED": "Patients" if noun == PATIENT else f"Independent {nouns}"}

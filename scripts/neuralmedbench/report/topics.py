@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from neuralmedbench.figures.table import Row
-from neuralmedbench.records.result_columns import MEASURES
-from neuralmedbench.records.results import SIMULATED
+from neuralmedbench.records.results import SIDES, SIMULATED
 from neuralmedbench.records.words import capital, spaced
+
+Measures = Sequence[Mapping[str, str | bool]]
+"""Definitions of the measures of a topic, as the run wrote them (`tables.declare.Measure`)."""
 
 SHOWN_FROM = 10
 """Patients from which a line is on the page; all lines are in the files. (Our rule.)"""
-
-SIDES = ("arm", "strategy", "source", "other", "other_arm", "other_strategy")
-"""Columns that tell apart lines of one model, beside the slice."""
 
 HEADS = {
     "arm": "Arm",
@@ -72,10 +71,10 @@ class TopicTable:
         return any(row["n_items"] for line in self.lines for row in line.cells.values())
 
 
-def topic_elements(topic: str) -> frozenset[str]:
+def topic_elements(measures: Measures) -> frozenset[str]:
     """Return the names by which checklists point to cells of a topic: its measures with their intervals, and its slices."""
-    measures = {name.replace("_", "-").replace(".", "-") for name in MEASURES[topic]}
-    return frozenset(measures | {f"{name}-interval" for name in measures} | SLICES)
+    names = {str(measure["name"]).replace("_", "-").replace(".", "-") for measure in measures}
+    return frozenset(names | {f"{name}-interval" for name in names} | SLICES)
 
 
 def shape_of(row: Row) -> str:
@@ -83,15 +82,15 @@ def shape_of(row: Row) -> str:
     return "difference" if row["other_arm"] else "count" if row["count"] else "value"
 
 
-def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> TopicTable:
+def topic_table(rows: Sequence[Row], measures: Measures, fewest: int = SHOWN_FROM) -> TopicTable:
     """Return the table of a topic: its main measures, of the lines about enough patients.
 
     Parameters
     ----------
     rows : sequence of Row
         Rows of the topic, or a part of them.
-    topic : str
-        The topic, whose measures are declared in `MEASURES`.
+    measures : sequence of mapping
+        The measures of the topic.
     fewest : int
         Patients from which a line is shown; 0 for a description of the cases.
 
@@ -100,7 +99,7 @@ def topic_table(rows: Sequence[Row], topic: str, fewest: int = SHOWN_FROM) -> To
     TopicTable
         Lines in the order of the rows; empty if no row has a main measure.
     """
-    main = {name: measure for name, measure in MEASURES[topic].items() if measure["main"]}
+    main = {str(measure["name"]): measure for measure in measures if measure["main"]}
     rows = [row for row in rows if row["measure"] in main]
     sides = [side for side in SIDES if _tells_apart(rows, side) or _is_named(rows, side)]
     kinds = {row["slice"] for row in rows}
@@ -151,7 +150,7 @@ def _group_of(row: Row, kinds: AbstractSet[str]) -> tuple[str]:
     return (", ".join(spaced(part) for part in parts if part) or "all",)
 
 
-def _column(row: Row, measure: dict[str, str | bool], with_value: AbstractSet[str]) -> TopicColumn:
+def _column(row: Row, measure: Mapping[str, str | bool], with_value: AbstractSet[str]) -> TopicColumn:
     title, shape = str(measure["title"]), shape_of(row)
     if shape == "difference" and (measure["unit"] != "points" or row["measure"] in with_value):
         title = f"{title}, difference"

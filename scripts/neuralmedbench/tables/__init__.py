@@ -4,8 +4,7 @@ Doors
 -----
 answers: GRADES, Samples
 bundle: AskedOf, bundle_cases
-declare: NUMBER
-rows: Cells, SHAPES, Tables
+declare: Cells, NUMBER, SHAPES, Tables
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, level_after, look_record
@@ -19,9 +18,8 @@ papers.size: SizeRow, by_published_size, size_words
 pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
-stored_runs: read_sides
-study: BenchmarkStudy, Study, StudySettings, cluster_noun, read_study, study_of
-two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer
+study: BenchmarkStudy, Stated, Study, StudySettings, cluster_noun, read_study, study_of
+two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer, read_sides
 words: case_noun, cluster_of
-write: TABLES, file_columns, released_tables, result_columns, write_tables
+write: TABLES, file_columns, measures_of_topics, released_tables, result_columns, write_tables
 """

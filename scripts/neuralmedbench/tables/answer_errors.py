@@ -15,9 +15,7 @@ from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score,
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
-from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 PRESENT, SIGNIFICANT = 1.0, 2.0
@@ -140,7 +138,8 @@ def error_kinds() -> Iterator[ErrorKind]:
         yield ErrorKind("class", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
 
 
-def error_rows(study: Study) -> list[MeasureRow]:
+@of_models("errors")
+def error_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Errors in answers, by who labelled them (`source`) and by kind (`value_of_slice`).
 
     An answer with several raters counts as the share of them who marked it. Answers of a round are
@@ -149,13 +148,9 @@ def error_rows(study: Study) -> list[MeasureRow]:
     group of a code. A missed lesion counts only over items that show the lesion, a hallucinated
     finding only where the list of findings is complete.
     """
-    return [
-        row
-        for made in ModelRows.of_models("errors", study)
-        for source, sheets in error_sheets(study, made.benchmark, made.model).items()
-        for kind in error_kinds()
-        for row in _rows(made, source, sheets, kind)
-    ]
+    for source, sheets in error_sheets(made.study, made.benchmark, made.model).items():
+        for kind in error_kinds():
+            yield from _rows(made, source, sheets, kind)
 
 
 def _rows(made: ModelRows, source: str, sheets: Sequence[LabelSheet], kind: ErrorKind) -> Iterator[MeasureRow]:
@@ -207,4 +202,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("errors", of_study(error_rows), MEASURES, labels=no_labels)
+TABLE = topic("errors", error_rows, MEASURES, labels=no_labels)

@@ -1,10 +1,10 @@
-"""The answers to one benchmark as a frame: the only index of answers, and the place where it is decided which are missing."""
+"""The answers to one benchmark as columns: the only index of answers, and the place where it is decided which are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,22 +14,10 @@ from neuralmedbench.records.items import Arm, Item, Strategy
 from neuralmedbench.records.responses import ResponseState, is_cut_in_thought
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 RUBRIC = "rubric"
 """Share of the points of a rubric, judged by language models."""
 
 GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, RUBRIC)
-
-DTYPES = {
-    **dict.fromkeys(("model", "revision", "arm", "strategy", "item_id", "patient_id", "state", "text_sha256"), "category"),
-    **dict.fromkeys(("place", "repeat"), "int64"),
-    **dict.fromkeys(("there", "graded", "passed", "strict", "in_candidates", "unlisted", "abstained"), "bool"),
-    **dict.fromkeys(("foreign", "other_language", "unparsable", "contradicted", "in_thought"), "bool"),
-    **dict.fromkeys(("confidence", *GRADES), "float64"),
-}
-"""Columns of the frame: texts are categories, so that no name is read as a number or as missing."""
 
 Condition = tuple[str, str, str]
 """A model under an arm and a strategy."""
@@ -41,26 +29,27 @@ class Samples:
 
     Attributes
     ----------
-    frame : DataFrame
-        One row a sample, with the columns of `DTYPES`. `place` is that of its item. An answer is `there` unless it is missing, `graded` if it
-        is there and has a verdict. Nothing that could not be read because of its language (`foreign`) is `unparsable`.
+    columns : dict of str to ndarray, shape (samples,)
+        `place` is that of the item. An answer is `there` unless it is missing, `graded` if it is there and has a verdict. Nothing that could
+        not be read because of its language (`foreign`) is `unparsable`. `confidence` and `GRADES` are numbers, NaN where there is none.
     scores : sequence of Score or None
         Their records, in the order of the rows; None where none was written.
     size : int
         Number of items.
     """
 
-    frame: pd.DataFrame
+    columns: Mapping[str, npt.NDArray[Any]]
     scores: Sequence[Score | None]
     size: int
 
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
         """Return a column as an array."""
-        return self.frame[column].to_numpy()
+        return self.columns[column]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Samples:
         """Return some of the samples."""
-        return Samples(self.frame[mask], [self.scores[row] for row in np.flatnonzero(mask).tolist()], self.size)
+        columns = {name: values[mask] for name, values in self.columns.items()}
+        return Samples(columns, [self.scores[row] for row in np.flatnonzero(mask).tolist()], self.size)
 
     @property
     def there(self) -> Samples:
@@ -118,7 +107,7 @@ class Answers(Samples):
     def of(self, condition: Condition) -> Samples:
         """Return the samples of a model under an arm and a strategy; none where it was not asked."""
         span = self.spans.get(condition, slice(0))
-        return Samples(self.frame.iloc[span], self.scores[span], self.size)
+        return Samples({name: values[span] for name, values in self.columns.items()}, self.scores[span], self.size)
 
     def arms(self, model: str, strategy: str = Strategy.DIRECT) -> list[str]:
         """Return the arms under which a model was asked, sorted."""
@@ -150,8 +139,6 @@ def gather_answers(items: Sequence[Item | Score], scores: Mapping[str, Sequence[
     scores : mapping of str to sequence of Score
         Scores of one revision of every model, or of sides that are compared, by name.
     """
-    import pandas as pd
-
     places = {item.item_id: place for place, item in enumerate(items)}
     whole = str(Arm.FULL), str(Strategy.DIRECT)
     asked: dict[tuple[str, str], set[int]] = {whole: set(range(len(items)))}
@@ -161,18 +148,16 @@ def gather_answers(items: Sequence[Item | Score], scores: Mapping[str, Sequence[
             if row.item_id in places:
                 written.setdefault((model, row.arm, row.strategy), []).append(row)
                 asked.setdefault((row.arm, row.strategy), set()).add(places[row.item_id])
-    keys: list[tuple[Condition, int, int]] = []
+    numbers: list[tuple[int, int]] = []
     records: list[Score | None] = []
     spans: dict[Condition, slice] = {}
     for condition in sorted(written):
-        start = len(keys)
+        start = len(records)
         for place, repeat, record in _expected(condition[2], written[condition], items, places, sorted(asked[condition[1:]])):
-            keys.append((condition, place, repeat))
+            numbers.append((place, repeat))
             records.append(record)
-        spans[condition] = slice(start, len(keys))
-    columns = _columns(keys, records, items)
-    frame = pd.DataFrame({name: pd.Series(columns[name], dtype=dtype) for name, dtype in DTYPES.items()})
-    return Answers(frame, records, len(items), spans)
+        spans[condition] = slice(start, len(records))
+    return Answers(_columns(numbers, records), records, len(items), spans)
 
 
 def _expected(
@@ -195,53 +180,36 @@ def _expected(
             yield place, repeat, present.get(repeat)
 
 
-def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score | None], items: Sequence[Item | Score]) -> dict[str, Any]:
-    """Return the columns of the frame."""
+def _columns(numbers: Sequence[tuple[int, int]], records: Sequence[Score | None]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of the samples, which have the place of their item and a number."""
 
-    def values(name: str, absent: object) -> list[Any]:
+    def values(name: str, absent: object = None) -> list[Any]:
         return [absent if row is None else getattr(row, name) for row in records]
 
-    def texts(name: str) -> npt.NDArray[np.object_]:
-        return np.array(values(name, ""), dtype=object)
+    def flags(known: Iterable[object]) -> npt.NDArray[np.bool_]:
+        return np.array([bool(value) for value in known], dtype=bool)
 
-    def numbers(name: str) -> Floats:
-        return np.array([np.nan if value is None else value for value in values(name, None)], dtype=np.float64)
-
-    verdicts = values("passed", None)
-    state, parse_status = texts("state"), texts("parse_status")
-    there = ~np.array(values("missing", True), dtype=bool)
-    has_verdict = np.array([verdict is not None for verdict in verdicts], dtype=bool)
-    graded = there & has_verdict
-    passed = graded & np.array([bool(verdict) for verdict in verdicts], dtype=bool)
-    other_language = texts("other_language") != ""
-    foreign = other_language & ~has_verdict
-    answered = there & (state == ResponseState.OK)
-    candidates = values("in_candidates", None)
+    state, parse_status = (np.array(values(name, ""), dtype=object) for name in ("state", "parse_status"))
+    there, has_verdict = ~flags(values("missing", True)), flags(value is not None for value in values("passed"))
+    graded, other_language = there & has_verdict, flags(values("other_language"))
+    passed, foreign = graded & flags(values("passed")), other_language & ~has_verdict
+    answered, candidates = there & (state == ResponseState.OK), values("in_candidates")
+    places = np.array(numbers, dtype=np.int64).reshape(-1, 2)
     return {
-        "model": [condition[0] for condition, _, _ in keys],
-        "revision": texts("revision"),
-        "arm": [condition[1] for condition, _, _ in keys],
-        "strategy": [condition[2] for condition, _, _ in keys],
-        "item_id": [items[place].item_id for _, place, _ in keys],
-        "patient_id": [items[place].patient_id for _, place, _ in keys],
+        "place": places[:, 0],
+        "repeat": places[:, 1],
         "state": state,
-        "text_sha256": texts("text_sha256"),
-        "place": [place for _, place, _ in keys],
-        "repeat": [repeat for _, _, repeat in keys],
         "there": there,
         "graded": graded,
         "passed": passed,
         "strict": passed & (parse_status == ParseStatus.STRICT),
-        "in_candidates": graded & np.array([bool(value) for value in candidates], dtype=bool),
-        "unlisted": graded & np.array([value is None for value in candidates], dtype=bool),
-        "abstained": there & np.array(values("abstained", False), dtype=bool),
+        "in_candidates": graded & flags(candidates),
+        "unlisted": graded & flags(value is None for value in candidates),
+        "abstained": there & flags(values("abstained")),
         "other_language": other_language,
         "foreign": foreign,
         "unparsable": answered & (parse_status == ParseStatus.FAILED) & ~foreign,
         "contradicted": answered & (parse_status == ParseStatus.CONTRADICTED),
-        "in_thought": there & np.array([row is not None and is_cut_in_thought(row.state, row.text) for row in records], dtype=bool),
-        "confidence": numbers("confidence"),
-        MAIN_CONDITION: numbers(MAIN_CONDITION),
-        CORE_DIAGNOSIS: numbers(CORE_DIAGNOSIS),
-        RUBRIC: numbers(RUBRIC),
+        "in_thought": there & flags(row is not None and is_cut_in_thought(row.state, row.text) for row in records),
+        **{name: np.array(values(name), dtype=np.float64) for name in ("confidence", *GRADES)},
     }

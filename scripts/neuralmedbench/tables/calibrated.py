@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import RATERS, ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
-from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, no_labels, topic
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCORE = "score"
@@ -58,7 +57,7 @@ def calibrated_rows(study: Study) -> list[MeasureRow]:
     for simulated in RATERS:
         verdicts = verdicts_of(study, simulated=simulated)
         known = draw_probabilities(verdicts, scores)
-        for made in ModelRows.of_models("calibrated", study):
+        for made in (ModelRows("calibrated", study, *one) for one in product(study.benchmarks.values(), study.models)):
             drawn_keys = {key: verdicts[key] for key in known if scores[key].model == made.model}
             drawn = _ModelDraws(drawn_keys, known, frozenset(scores[key].family for key in drawn_keys), simulated)
             if made.model not in study.readers and made.outcomes.repeatable.any() and (drawn_keys or not simulated):
@@ -133,34 +132,33 @@ def _answers(
 ) -> tuple[RatedAnswers, Ints, list[Score | None]]:
     """Return every expected answer to the items that are used, the index of its item, and its score; None where it never came."""
     outcomes, threshold = benchmark.outcomes, study.form.passes.from_ if study.form.passes else 0
-    samples = np.where(used, outcomes.counts[model].samples, 0)
+    samples = outcomes.answers.of(model)
     # every expected sample has a place, also if its response is missing
-    rows = {(row.item_id, row.repeat): row for row in headline(benchmark.scores[model.model])}
-    expected = [(place, rows.get((outcomes.items[place].item_id, repeat))) for place, n in enumerate(samples) for repeat in range(n)]
-    places = np.array([place for place, _ in expected], dtype=np.int64)
-    keys = [response_key(row) if row else None for _, row in expected]
+    samples = samples.where(used[samples["place"]])
+    places, keys = samples["place"], [response_key(row) if row else None for row in samples.scores]
     verdicts = [drawn.verdicts.get(key) if key else None for key in keys]
     # a refused or empty answer cannot be drawn
     there = {response_key(row) for row in benchmark.responses[model.model] if row.state is ResponseState.OK and row.text.strip()}
     families = [item.family in drawn.families for item in outcomes.items]
     raters = sorted({rater for verdict in verdicts if verdict for rater in verdict.by_rater})
+
+    def passing(values: Iterable[float | None]) -> Floats:
+        known = np.array(list(values), dtype=np.float64)
+        return np.where(np.isnan(known), np.nan, known >= threshold)
+
     answers = RatedAnswers(
         graded=np.array([passed.get(key, 0.0) if key else 0.0 for key in keys]),
-        judged=np.array([_passes(verdict.value if verdict else None, threshold) for verdict in verdicts]),
+        judged=passing(verdict.value if verdict else None for verdict in verdicts),
         unjudged=np.array([verdict is not None and verdict.value is None for verdict in verdicts], dtype=bool),
         probability=np.array(
             [drawn.probabilities[key] if key and verdict else np.nan for key, verdict in zip(keys, verdicts, strict=True)]
         ),
-        weight=1.0 / samples[places],
+        weight=1.0 / samples.number()[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
         by=outcomes.by_patient(study.settings, model).at(places),
-        without=np.array([[_passes(verdict.without(rater) if verdict else None, threshold) for verdict in verdicts] for rater in raters]),
+        without=np.array([passing(verdict.without(rater) if verdict else None for verdict in verdicts) for rater in raters]),
     )
-    return answers, places, [row for _, row in expected]
-
-
-def _passes(value: float | None, threshold: float) -> float:
-    return np.nan if value is None else float(value >= threshold)
+    return answers, places, list(samples.scores)
 
 
 @dataclass(frozen=True)
@@ -227,4 +225,4 @@ MEASURES = (
     Measure("raters", "Raters", "Raters whose judgements correct the rate.", "count"),
 )
 
-TABLE = topic("calibrated", of_study(calibrated_rows), MEASURES, labels=no_labels)
+TABLE = topic("calibrated", calibrated_rows, MEASURES, labels=no_labels)

@@ -7,10 +7,10 @@ from statistics import median
 from neuralmedbench.estimates.contrasts import DIFFERENT
 from neuralmedbench.estimates.step_down import FEWEST_DIFFERING
 from neuralmedbench.records.words import all_of, counted, listing, p_equals, percent, points, points_span
-from neuralmedbench.tables.family import first_answer_of
-from neuralmedbench.tables.rows import Tables
+from neuralmedbench.tables.declare import Tables
+from neuralmedbench.tables.family import PRIMARY, first_answer_of
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import MODELS, PICTURES, PRIMARY, TITLE, claims_of, cluster_of
+from neuralmedbench.tables.words import MODELS, PICTURES, TITLE, claims_of, cluster_of
 
 WORDS = {
     PRIMARY: "in the stated comparison",

@@ -7,19 +7,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from neuralmedbench.estimates.intervals import Ints
+import numpy as np
+
 from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing
-from neuralmedbench.tables.declare import ALL, Measure, Suppression, Table, grouped_by, of_study, topic
+from neuralmedbench.tables.declare import (
+    ALL,
+    Cells,
+    Count,
+    CountRow,
+    Measure,
+    ModelRows,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    grouped_by,
+    of_benchmarks,
+    topic,
+)
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
-from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
-from neuralmedbench.tables.rows import Cells, CountRow, ResultRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark, case_noun, cluster_of, whole_size
+from neuralmedbench.tables.words import by_benchmark, case_noun, cluster_of, whole_size
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
 
@@ -44,14 +58,15 @@ class CaseFlowRow(ResultRow):
     """
 
     benchmark: str
-    unit: str | None = None
+    unit: Text = None
     step: str
-    reason: str | None = None
-    n: int | None = None
-    cases: int | None = None
+    reason: Text = None
+    n: Count = None
+    cases: Count = None
 
 
-def case_flow_rows(study: Study) -> list[CaseFlowRow]:
+@of_benchmarks
+def case_flow_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CaseFlowRow]:
     """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions, files, series.
 
     Questions of an imported data set are refused by the import, left out because one of their pictures was quarantined
@@ -59,14 +74,10 @@ def case_flow_rows(study: Study) -> list[CaseFlowRow]:
     `set_aside` (by ingest, with the reason), `quarantined_<stage>` (with its case) or `used`; every picture is a file. Series that a later
     stage left out of a case that is used have separate rows: their files count as used.
     """
-    rows: list[Cells] = []
-    for name, benchmark in study.benchmarks.items():
-        unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
-        flow = _flow(unit, _fates(benchmark))
-        if benchmark.questions:
-            flow += _flow("question", benchmark.questions)
-        rows += [{"benchmark": name, **row} for row in [*flow, *_file_flow(benchmark)]]
-    return [CaseFlowRow(**row) for row in rows]
+    unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
+    questions = _flow("question", benchmark.questions) if benchmark.questions else []
+    for row in (*_flow(unit, _fates(benchmark)), *questions, *_file_flow(benchmark)):
+        yield CaseFlowRow(benchmark=benchmark.name, **row)
 
 
 def _flow(unit: str, fates: Sequence[tuple[str, str]]) -> list[Cells]:
@@ -151,7 +162,7 @@ def flow_takeaway(study: Study, tables: Tables) -> Takeaway:
 CASE_FLOW = Table(
     name="case_flow",
     row=CaseFlowRow,
-    rows=of_study(case_flow_rows),
+    rows=case_flow_rows,
     suppression=Suppression(
         "benchmark unit step",
         mark="cases",
@@ -170,39 +181,38 @@ class CaseStateRow(ResultRow):
 
     benchmark: str
     case_id: str
-    patient_id: str | None = None
-    state: str | None = None
-    quarantined_by: str | None = None
-    reason: str | None = None
-    sequences: str | None = None
-    n_items: int | None = None
+    patient_id: Text = None
+    state: Text = None
+    quarantined_by: Text = None
+    reason: Text = None
+    sequences: Text = None
+    n_items: Count = None
 
 
-def case_rows(study: Study) -> list[CaseStateRow]:
+@of_benchmarks
+def case_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CaseStateRow]:
     """Rows of `cases.csv`: every case of the case table; for pictures and text the cases that have items."""
-    rows: list[Cells] = []
-    for name, benchmark in study.benchmarks.items():
-        number = Counter(item.case_id for item in benchmark.items)
-        if benchmark.config.has_cases:
-            keys = ("case_id", "patient_id", "state", "quarantined_by", "reason")
-            rows += [
-                {"benchmark": name, "sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}
-                | {key: case[key] for key in keys}
-                | ({"state": "excluded"} if case["excluded"] else {})
-                for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"]))
-            ]
-            continue
-        # pictures and text have no case table: their cases are those of the items
-        patients = {item.case_id: item.patient_id for item in benchmark.items}
-        sequences: dict[str, set[str]] = {case: set() for case in patients}
-        for item in benchmark.items:
-            sequences[item.case_id] |= {image.sequence for image in item.images}
-        rows += [
-            {"benchmark": name, "case_id": case, "patient_id": patients[case], "state": "ok", "n_items": number[case]}
-            | {"sequences": " ".join(sorted(sequences[case] - {""}))}
-            for case in sorted(patients)
-        ]
-    return [CaseStateRow(**row) for row in rows]
+    number = Counter(item.case_id for item in benchmark.items)
+    if benchmark.config.has_cases:
+        for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"])):
+            cells = {name: case[name] for name in ("case_id", "patient_id", "state", "quarantined_by", "reason")}
+            cells |= {"sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}
+            yield CaseStateRow(**({"benchmark": benchmark.name} | cells | ({"state": "excluded"} if case["excluded"] else {})))
+        return
+    # pictures and text have no case table: their cases are those of the items
+    patients, shown = dict[str, str](), defaultdict[str, set[str]](set)
+    for item in benchmark.items:
+        patients[item.case_id] = item.patient_id
+        shown[item.case_id] |= {image.sequence for image in item.images} - {""}
+    for case_id, patient in sorted(patients.items()):
+        yield CaseStateRow(
+            benchmark=benchmark.name,
+            case_id=case_id,
+            patient_id=patient,
+            state="ok",
+            sequences=" ".join(sorted(shown[case_id])),
+            n_items=number[case_id],
+        )
 
 
 def _people(benchmark: BenchmarkStudy) -> dict[str, dict[str, str]]:
@@ -230,19 +240,17 @@ def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
             yield name, people[item.case_id][name] or NOT_RECORDED, item
 
 
-def cohort_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def cohort_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Items and patients by level, family, diagnosis, sequence, age, sex and scanner."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        groups: dict[str, dict[str, list[Item]]] = {}
-        for variable, value, item in cohort_values(benchmark):
-            groups.setdefault(variable, {}).setdefault(value, []).append(item)
-        made = ModelRows("cohort", study, benchmark, "")
-        for variable in ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS):
-            for value, items in sorted(groups.get(variable, {}).items()):
-                cells = {"slice": variable, "value_of_slice": value, "n_patients": len({item.patient_id for item in items})}
-                rows.append(made.count("items", len(items), len(benchmark.items), **cells))
-    return rows
+    groups: dict[str, dict[str, list[Item]]] = {}
+    for variable, value, item in cohort_values(benchmark):
+        groups.setdefault(variable, {}).setdefault(value, []).append(item)
+    made = ModelRows("cohort", study, benchmark, "")
+    for variable in ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS):
+        for value, items in sorted(groups.get(variable, {}).items()):
+            cells = {"slice": variable, "value_of_slice": value, "n_patients": len({item.patient_id for item in items})}
+            yield made.count("items", len(items), len(benchmark.items), **cells)
 
 
 class CaseAnswers(NamedTuple):
@@ -276,18 +284,12 @@ def answers_by_case(study: Study, benchmark: BenchmarkStudy) -> list[CaseAnswers
     """Count the answers to every case, of all models but readers; a model without a graded answer in the whole run is left out."""
     runs = [one.outcomes for one in study.benchmarks.values()]
     models = [name for name in study.models if name not in study.readers and not all(run.counts[Outcome(name)].unanswered for run in runs)]
-    counts = [benchmark.outcomes.counts[Outcome(name)] for name in models]
     cases: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(benchmark.outcomes.items):
         cases[item.case_id].append(place)
-    return [
-        CaseAnswers(*(int(sum(amount[places].sum() for amount in amounts)) for amounts in _amounts(counts)))
-        for places in (cases.values() if counts else ())
-    ]
-
-
-def _amounts(counts: Sequence[Counts]) -> tuple[list[Ints], ...]:
-    return [one.passes for one in counts], [one.samples for one in counts], [one.missing for one in counts], [one.unread for one in counts]
+    counts = [benchmark.outcomes.counts[Outcome(name)] for name in models]
+    amounts = [[one.passes, one.samples, one.missing, one.unread] for one in counts]
+    return [CaseAnswers(*np.sum(amounts, axis=0)[:, places].sum(axis=1).tolist()) for places in (cases.values() if counts else ())]
 
 
 def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -311,7 +313,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
 CASES = Table(
     name="cases",
     row=CaseStateRow,
-    rows=of_study(case_rows),
+    rows=case_rows,
     suppression=Suppression("benchmark", each=True),
     takeaways={"cases": cases_takeaway},
 )
@@ -320,7 +322,7 @@ MEASURES = (Measure("items", "Items", "Items with this value, of all items.", "n
 
 COHORT = topic(
     "cohort",
-    of_study(cohort_rows),
+    cohort_rows,
     MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['slice']}", row["value_of_slice"])],
     takeaways={"cohort": cohort_takeaway},

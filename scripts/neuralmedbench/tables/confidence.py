@@ -18,12 +18,9 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
 
 Row = MeasureRow | ContrastRow | CountRow
 
@@ -166,17 +163,14 @@ OF_BINS, OF_LEVELS = tuple(ESTIMATES)[:2], tuple(ESTIMATES)[:3]
 """Measures of bins, and of degraded pictures."""
 
 
-def confidence_rows(study: Study) -> list[Row]:
+@of_models("confidence")
+def confidence_rows(made: ModelRows) -> Iterator[Row]:
     """Confidence of answers, by where it comes from (`source`), and whether it follows the truth.
 
     Of the full request, also bins of about equally many answers (`bin`), and the share right among
     the surest part of all answers (`coverage`), with an interval at `FIXED`. Contrasts of other
     arms are on the items with a confidence under both.
     """
-    return [row for made in ModelRows.of_models("confidence", study) for row in _rows(made)]
-
-
-def _rows(made: ModelRows) -> Iterator[Row]:
     gathered = list(gather_confidences(made))
     full = {answers.source: answers for answers in gathered if answers.arm == FULL}
     for answers in gathered:
@@ -371,7 +365,7 @@ MEASURES = (
 
 TABLE = topic(
     "confidence",
-    of_study(confidence_rows),
+    confidence_rows,
     MEASURES,
     group=_bin_of,
 )

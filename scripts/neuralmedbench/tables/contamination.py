@@ -12,11 +12,9 @@ from neuralmedbench.estimates.contrasts import Difference, paired_difference, sq
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import plural
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import Study
 
 FEWEST_PATIENTS = 8
@@ -48,24 +46,17 @@ BEFORE, AFTER, DIFFERENCE, BEYOND = "before", "after", "difference", "beyond_oth
 Row = MeasureRow | ContrastRow
 
 
-def contamination_rows(study: Study) -> list[Row]:
+@of_models("contamination")
+def contamination_rows(made: ModelRows) -> Iterator[Row]:
     """Items from before and after a model's training cut-off (`value_of_slice`).
 
     Models that are neither readers nor built-in references. Where nothing is compared, `note` has
     the reason.
     """
-    models = ModelRows.of_models("contamination", study)
-    return [
-        row
-        for made in models
-        if made.outcomes.items and made.model not in study.readers and not study.models[made.model].baseline
-        for row in _rows(made)
-    ]
-
-
-def _rows(made: ModelRows) -> Iterator[Row]:
-    study, outcomes, cutoff = made.study, made.outcomes, made.study.models[made.model].knowledge_cutoff
-    note = _lacking(made)
+    study, outcomes, config = made.study, made.outcomes, made.study.models[made.model]
+    if not outcomes.items or made.model in study.readers or config.baseline:
+        return
+    note, cutoff = _lacking(made), config.knowledge_cutoff
     if note or cutoff is None:
         nothing = np.zeros(len(outcomes.items), dtype=bool)
         yield made.difference(PASS1_PATIENTS, Difference(), nothing, slice=DIFFERENCE, value_of_slice=cutoff or "", note=note)
@@ -165,4 +156,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("contamination", of_study(contamination_rows), MEASURES)
+TABLE = topic("contamination", contamination_rows, MEASURES)

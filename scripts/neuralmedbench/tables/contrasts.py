@@ -16,25 +16,28 @@ from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import apart, points, points_span, unsure_span
-from neuralmedbench.tables.declare import SCORED, Measure, Results, grouped_by, of_study, topic
+from neuralmedbench.tables.declare import (
+    SCORED,
+    Cells,
+    ContrastRow,
+    CountRow,
+    Measure,
+    MeasureRow,
+    ModelRows,
+    Tables,
+    Takeaway,
+    grouped_by,
+    needs,
+    of_benchmarks,
+    of_models,
+    topic,
+)
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import (
-    MOST_EXPLORED,
-    PICTURES,
-    Takeaway,
-    claims_of,
-    exploratory,
-    is_closed,
-    largest,
-    titles_of,
-    without_head,
-)
+from neuralmedbench.tables.words import MOST_EXPLORED, PICTURES, claims_of, exploratory, is_closed, largest, titles_of, without_head
 
 Row = MeasureRow | ContrastRow | CountRow
 
@@ -50,6 +53,7 @@ class Pair(NamedTuple):
         return self.row.p_corrected is not None and self.row.p_corrected < alpha
 
 
+@needs(corrected_family)
 def model_pairs(study: Study, family: Mapping[Compared, FamilyTest] | None = None) -> dict[str, list[Pair]]:
     """Compare every two models of each benchmark under the arm full; pairs with a reader are not corrected.
 
@@ -67,8 +71,12 @@ def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, Fa
         yield Pair(made.passes_difference(PASS1_PATIENTS, paired, tested, n_patients=difference.patients), difference)
 
 
+@needs(model_pairs)
 def pair_rows(study: Study, pairs: Mapping[str, Sequence[Pair]]) -> list[Row]:
-    """Compare models, count the items that one of two passes alone, and the patients that a difference of the margin needs."""
+    """Models against each other, every two on the same items.
+
+    Counts of the items that one of two passes alone, and of the patients that a difference of the margin needs.
+    """
     return [row for name in pairs for pair in pairs[name] for row in _pair_rows(study, study.benchmarks[name], pair)]
 
 
@@ -90,25 +98,24 @@ UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
 """Note on arms whose pictures were cut at the lesion."""
 
 
-def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[ContrastRow]:
+@needs(corrected_family)
+@of_benchmarks
+def arm_rows(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> Iterator[ContrastRow]:
     """Arms against the full request: pass@1 without a part of it, or with another one."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
-        for key in outcomes.counts:
-            if key.arm == FULL or key.strategy != DIRECT or CHOICE.fullmatch(key.arm):
-                continue
-            made = ModelRows("arms", study, benchmark, key.model)
-            paired = made.paired(key, Key(key.model))
-            tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
-            row = made.passes_difference(PASS1_PATIENTS, paired, tested)
-            if key in outcomes.requests and paired.difference.patients == 1:
-                # patients who share a request are one: of a single draw nothing can be tested
-                row = replace(row, p_value=None)
-            shared = shared_note(int(paired.items.sum()), outcomes.request_count(key, paired.items))
-            notes = [UPPER_BOUND if key.arm in oracle else "", shared]
-            rows.append(replace(row, note="; ".join(filter(None, notes))))
-    return rows
+    outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
+    for key in outcomes.counts:
+        if key.arm == FULL or key.strategy != DIRECT or CHOICE.fullmatch(key.arm):
+            continue
+        made = ModelRows("arms", study, benchmark, key.model)
+        paired = made.paired(key, Key(key.model))
+        tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
+        row = made.passes_difference(PASS1_PATIENTS, paired, tested)
+        if key in outcomes.requests and paired.difference.patients == 1:
+            # patients who share a request are one: of a single draw nothing can be tested
+            row = replace(row, p_value=None)
+        shared = shared_note(int(paired.items.sum()), outcomes.request_count(key, paired.items))
+        notes = [UPPER_BOUND if key.arm in oracle else "", shared]
+        yield replace(row, note="; ".join(filter(None, notes)))
 
 
 def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:
@@ -170,11 +177,6 @@ def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{pictures} {layouts}".rstrip(), largest(tables["arms"]))
 
 
-def pairs_of_run(results: Results) -> list[Row]:
-    """Models against each other, every two on the same items."""
-    return pair_rows(results.study, results.once(model_pairs, corrected_family))
-
-
 ARM_MEASURES = (
     Measure(
         PASS1_PATIENTS,
@@ -184,7 +186,7 @@ ARM_MEASURES = (
     ),
 )
 
-ARMS = topic("arms", of_study(arm_rows, corrected_family), ARM_MEASURES, takeaways={"arms": arms_takeaway})
+ARMS = topic("arms", arm_rows, ARM_MEASURES, takeaways={"arms": arms_takeaway})
 
 PAIR_MEASURES = (
     Measure(
@@ -214,7 +216,7 @@ PAIR_MEASURES = (
     ),
 )
 
-PAIRS = topic("pairs", pairs_of_run, PAIR_MEASURES)
+PAIRS = topic("pairs", pair_rows, PAIR_MEASURES)
 
 
 SLICES = ("family", "level")
@@ -224,17 +226,16 @@ PASS1_DIFFERENCE = "pass1_difference"
 """Measure of a reader minus a model."""
 
 
-def reader_rows(study: Study) -> list[Row]:
+@of_models("readers")
+def reader_rows(made: ModelRows) -> Iterator[Row]:
     """Clinicians against models, and against each other, on the items that both answered.
 
     On all items, then on each family and level. Strata of a round are drawn with different
     probabilities, so a rate here is that of the items shown, not of the benchmark.
     """
-    return [row for made in ModelRows.of_models("readers", study) if made.model in study.readers for row in _reader_rows(made)]
-
-
-def _reader_rows(made: ModelRows) -> Iterator[Row]:
     study, benchmark, reader = made.study, made.benchmark, made.model
+    if reader not in study.readers:
+        return
     everything = np.ones(len(made.outcomes.items), dtype=bool)
     parts = [("", "", everything), *(part for part in item_groups(study, made.outcomes) if part[0] in SLICES)]
     for (name, value, mask), model in product(parts, study.models):
@@ -282,7 +283,7 @@ READER_MEASURES = (
 
 READERS = topic(
     "readers",
-    of_study(reader_rows),
+    reader_rows,
     READER_MEASURES,
     labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
     group=grouped_by("benchmark model other measure slice", "slice", ("",)),

@@ -13,10 +13,7 @@ from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.declare import Measure, arm_labels, of_study, side_labels, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, arm_labels, ends_of, of_models, side_labels, topic
 
 Row = MeasureRow | ContrastRow
 
@@ -37,18 +34,15 @@ UNSHOWN = {
 SHARE, BEYOND_GRADER = "share", "share_beyond_grader"
 
 
-def decomposition_rows(study: Study) -> list[Row]:
+@of_models("decomposition", accuracy_of_score)
+def decomposition_rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iterator[Row]:
     """Perception or reasoning: the change of pass@1 when the findings are given in words."""
-    accuracy = accuracy_of_score(study)
-    models = ModelRows.of_models("decomposition", study)
-    return [row for made in models if made.key(TOLD) in made.outcomes.counts for row in _rows(made, accuracy)]
-
-
-def _rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iterator[Row]:
     outcomes, full, told = made.outcomes, made.key(), made.key(TOLD)
+    if told not in outcomes.counts:
+        return
     both = outcomes.complete(full, told)
     if not both.any():
-        yield made.plain(SHARE, arm=TOLD, n_items=0, n_patients=0, note="no item was asked under both arms")
+        yield made.plain(SHARE, both, arm=TOLD, note="no item was asked under both arms")
         return
     asked = [arm for arm in ARMS if made.key(arm) in outcomes.counts]
     rates = {arm: made.passes(made.key(arm), both) for arm in asked}
@@ -58,14 +52,13 @@ def _rows(made: ModelRows, accuracy: GraderAccuracy | None) -> Iterator[Row]:
     before, after = (outcomes.pass1_of_complete_items(key)[both] for key in (full, told))
     by = outcomes.by_patient(made.study.settings, told, full).at(both)
     change = (after - before) * by.item_weights
-    cells: Cells = {"arm": TOLD, "n_items": rates[TOLD].n_items, "n_patients": rates[TOLD].n_patients}
-    yield made.plain("repaired", value=float(np.maximum(change, 0).mean()), **cells)
-    yield made.plain("made", value=float(np.maximum(-change, 0).mean()), **cells)
+    yield made.plain("repaired", both, arm=TOLD, value=float(np.maximum(change, 0).mean()))
+    yield made.plain("made", both, arm=TOLD, value=float(np.maximum(-change, 0).mean()))
     share, note = share_of_errors(before, after, contrasts, by)
-    yield made.plain(SHARE, **ends_of(share), note=note, **cells)
+    yield made.plain(SHARE, both, arm=TOLD, **ends_of(share), note=note)
     ends = share_beyond_grader(rates[Arm.FULL].value or 0.0, rates[TOLD].value or 0.0, accuracy) if accuracy else None
     if accuracy and ends:
-        yield made.plain(BEYOND_GRADER, low=ends[0], high=ends[1], source=accuracy.source, **cells)
+        yield made.plain(BEYOND_GRADER, both, arm=TOLD, low=ends[0], high=ends[1], source=accuracy.source)
 
 
 def share_of_errors(full: Floats, told: Floats, contrasts: Mapping[str, ContrastRow | Difference], by: ByPatient) -> tuple[Interval, str]:
@@ -172,7 +165,8 @@ MEASURES = (
 # every row is of the items that are asked with the findings
 TABLE = topic(
     "decomposition",
-    of_study(decomposition_rows),
+    decomposition_rows,
     MEASURES,
     labels=lambda row: [*side_labels(row), *arm_labels({"arm": TOLD})],
+    takeaways={},
 )

@@ -10,25 +10,20 @@ import numpy as np
 
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.confidence import OF_LEVELS, OVERCONFIDENCE, SHARE_RIGHT, measure_rows, shift_row, stated_confidences
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, Measure, MeasureRow, ModelRows, of_benchmarks, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 Row = MeasureRow | ContrastRow
 
 
-def degradation_rows(study: Study) -> list[Row]:
+@of_benchmarks
+def degradation_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Row]:
     """Answers to degraded pictures, by artefact (`slice`) and level (`value_of_slice`).
 
     Level 0 is the full request. All levels of an artefact are over the same items: those without a
     missing answer at any of them, and for the confidence those of which every level has one.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _rows(study, benchmark)]
-
-
-def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Row]:
     artefacts: dict[tuple[str, str], dict[int, Key]] = defaultdict(dict)
     for key in benchmark.outcomes.counts:
         arm = benchmark.arms.get(key.arm)
@@ -79,4 +74,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("degradation", of_study(degradation_rows), MEASURES)
+TABLE = topic("degradation", degradation_rows, MEASURES)

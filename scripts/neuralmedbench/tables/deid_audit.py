@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing, percent
-from neuralmedbench.tables.declare import Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.declare import Cells, Count, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text, of_benchmarks
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 STATED = "items whose own text states the answer (arm full, not accepted)"
 
@@ -25,31 +23,28 @@ class DeidentificationRow(ResultRow):
     """A count of the audit of one benchmark, or one kind of planted identifier and how often it was treated as required."""
 
     benchmark: str
-    profile: str | None = None
-    kind: str | None = None
-    state: str | None = None
+    profile: Text = None
+    kind: Text = None
+    state: Text = None
     place: str
     action: str = ""
     check: str
-    count: int | None = None
-    required: int | None = None
-    share: float | None = None
-    patients: int | None = None
-    patients_right: int | None = None
-    patients_low: float | None = None
-    patients_high: float | None = None
+    count: Count = None
+    required: Count = None
+    share: Number = None
+    patients: Count = None
+    patients_right: Count = None
+    patients_low: Number = None
+    patients_high: Number = None
 
 
-def deidentification_rows(study: Study) -> list[DeidentificationRow]:
+@of_benchmarks
+def deidentification_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[DeidentificationRow]:
     """Rows of `deidentification.csv`: counts of the audits, and the share of identifiers planted in phantoms that was treated as required.
 
     Nothing is named but checks. Checks of one patient are dependent, as all files of a series share their header, so the exact interval is
     that of the share of patients for whom every check was right.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
-
-
-def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[DeidentificationRow]:
     audit = benchmark.audit
     head: Cells = {"benchmark": benchmark.name, "profile": audit.profile, "kind": audit.kind, "state": audit.state}
     checks = {
@@ -79,6 +74,12 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[Deidentificati
         )
 
 
+def audited(study: Study) -> tuple[list[bool], list[str]]:
+    """Return whether each audit passed whose checks ran, and the titles of the benchmarks of which none ran."""
+    checked = [one.audit.state == "passed" for one in study.benchmarks.values() if not one.audit.unchecked]
+    return checked, [one.config.title for one in study.benchmarks.values() if one.audit.unchecked]
+
+
 def stated_badges(study: Study) -> list[Cells]:
     """Return a warning badge that names the benchmarks with items whose own text states the answer; without numbers, as it is always shown."""
     titles = [benchmark.config.title for benchmark in study.benchmarks.values() if benchmark.stated]
@@ -102,8 +103,7 @@ def stated_sentences(study: Study, tables: Tables) -> list[str]:
 def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise whether the audits passed, and how many planted identifiers were removed."""
     audits = [benchmark.audit for benchmark in study.benchmarks.values()]
-    checked = [audit.state == "passed" for audit in audits if not audit.unchecked]
-    unchecked = [benchmark.config.title for benchmark in study.benchmarks.values() if benchmark.audit.unchecked]
+    checked, unchecked = audited(study)
     parts = [f"The audit passed for {sum(checked)} of {counted(len(checked), 'benchmark')}"] if checked or not unchecked else []
     if unchecked:
         parts.append(f"{'no' if parts else 'No'} check ran on {listing(unchecked)}: public data, used as published")
@@ -119,7 +119,7 @@ def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="deidentification",
     row=DeidentificationRow,
-    rows=of_study(deidentification_rows),
+    rows=deidentification_rows,
     # rows about planted identifiers are of phantoms, of whom nothing is hidden
     suppression=Suppression(
         "benchmark profile kind state place action check", mark="count", patients="count", whole=False, of_patients=False

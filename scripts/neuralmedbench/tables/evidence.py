@@ -10,11 +10,9 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, of_benchmarks, topic
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 EVIDENCE = "evidence"
@@ -38,7 +36,8 @@ PASSES, LOST, UNREAD = "pass1", "credit_lost", "places_unread"
 """Measures: answers that pass with the right evidence; passing answers that lose their credit; answers whose place cannot be read."""
 
 
-def evidence_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def evidence_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Right diagnoses that count only with the right evidence (`value_of_slice`).
 
     Evidence is side, region, picture, point or box. All are over the same items: those with a
@@ -46,12 +45,8 @@ def evidence_rows(study: Study) -> list[MeasureRow]:
     asks for and that it knows of any item. What an answer does not state, or states in a way that
     cannot be read, is wrong.
     """
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for arm in (FULL, *benchmark.layouts)
-        for row in _rows_under(study, benchmark, str(arm))
-    ]
+    for arm in (FULL, *benchmark.layouts):
+        yield from _rows_under(study, benchmark, arm)
 
 
 def evidence_items(benchmark: BenchmarkStudy, arm: str = FULL) -> tuple[list[str], Mask]:
@@ -122,4 +117,4 @@ MEASURES = (
     Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),
 )
 
-TABLE = topic(EVIDENCE, of_study(evidence_rows), MEASURES, labels=lambda row: [(KNOWN, "")])
+TABLE = topic(EVIDENCE, evidence_rows, MEASURES, labels=lambda row: [(KNOWN, "")])

@@ -22,10 +22,9 @@ from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.recognition import CHOICE_ARMS, asks_choice, title_sides
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import PRIMARY
 
-FIRST_SCREEN = "first screen"
-"""The family of what is tested beside the primary."""
+PRIMARY, FIRST_SCREEN = "primary", "first screen"
+"""The families: the stated comparison, and what is tested beside it."""
 
 
 class Compared(NamedTuple):

@@ -14,11 +14,8 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, ends_of, of_models, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of
-from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 LABEL = "label"
 """Rule of a field whose answer is a label: only there has macro F1 a meaning."""
@@ -53,32 +50,27 @@ def references_of(gold: Gold) -> dict[str, FieldReference]:
     return {name: FieldReference(label, LABEL) for name, label in labels.items()} | values
 
 
-def field_rows(study: Study) -> list[MeasureRow]:
+@of_models("fields")
+def field_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Structured answers, field by field (`value_of_slice`).
 
     A value that could not be read is not right; a field whose rule only describes has no
     `accuracy`.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
-
-
-def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
-    known_fields = {gold.item_id: fields for gold in benchmark.gold if (fields := references_of(gold))}
-    names = dict.fromkeys([*FIELDS, *(name for fields in known_fields.values() for name in fields)])
+    benchmark = made.benchmark
+    references = {gold.item_id: fields for gold in benchmark.gold if (fields := references_of(gold))}
     forms = {item.item_id: form_of(item.answer_schema) for item in benchmark.items if item.runner is Runner.STRUCTURED}
-    for model, scores in benchmark.scores.items():
-        made = ModelRows("fields", study, benchmark, model)
+    by_field: dict[str, list[FieldAnswer]] = {name: [] for fields in (FIELDS, *references.values()) for name in fields}
+    for row in headline(benchmark.scores[made.model]):
         # missing answers are left out of field accuracies
-        asked = [row for row in headline(scores) if row.item_id in known_fields and row.fields_right is not None and not row.missing]
-        for field in names:
-            known = [
-                row
-                for row in asked
-                if field in known_fields[row.item_id] and field in {**(row.fields_right or {}), **(row.fields_share or {})}
-            ]
-            answers = [FieldAnswer(row, known_fields[row.item_id][field], forms[row.item_id].labels.get(field)) for row in known]
-            if answers:
-                yield from _field_rows(made, field, answers)
+        if row.item_id not in references or row.fields_right is None or row.missing:
+            continue
+        for field in {**row.fields_right, **(row.fields_share or {})}:
+            if field in references[row.item_id]:
+                by_field[field].append(FieldAnswer(row, references[row.item_id][field], forms[row.item_id].labels.get(field)))
+    for field, answers in by_field.items():
+        if answers:
+            yield from _field_rows(made, field, answers)
 
 
 def _field_rows(made: ModelRows, field: str, answers: Sequence[FieldAnswer]) -> Iterator[MeasureRow]:
@@ -86,26 +78,27 @@ def _field_rows(made: ModelRows, field: str, answers: Sequence[FieldAnswer]) -> 
     right = np.array([(row.score.fields_right or {}).get(field, np.nan) for row in answers], dtype=np.float64)
     shares = np.array([(row.score.fields_share or {}).get(field, np.nan) for row in answers], dtype=np.float64)
     rules = {row.reference.rule for row in answers}
-    labels = [row.given(field) for row in answers]
-    named = sum(bool(label) for label in labels)
-    listed = [(label, row.allowed) for label, row in zip(labels, answers, strict=True) if label and row.allowed is not None]
+    labels, number = [row.given(field) for row in answers], len(answers)
+    named = sum(map(bool, labels))
+    listed = [label in row.allowed for label, row in zip(labels, answers, strict=True) if label and row.allowed is not None]
     cells: Cells = {"slice": "field", "value_of_slice": field, "n_patients": by.clusters}
-    cells |= {"n_items": len({row.score.item_id for row in answers}), "n_answers": len(answers)}
+    cells["n_items"] = len({row.score.item_id for row in answers})
     for measure, values in (("accuracy", right), ("mean_share", shares)):
         if not np.isnan(values).all():
-            yield made.plain(measure, **ends_of(rate_interval(values, by)), **cells)
+            yield made.plain(measure, **ends_of(rate_interval(values, by)), n_answers=number, **cells)
+    rates: dict[str, tuple[float | None, int]] = {}
     if rules == {LABEL} and named:
-        yield made.plain("macro_f1", value=macro_f1([row.reference.truth for row in answers], labels), **cells)
+        rates["macro_f1"] = macro_f1([row.reference.truth for row in answers], labels), number
     if rules == {"box"} and not np.isnan(shares).all():
-        for least in OVERLAPS:
-            yield made.plain(f"share_from_{least:.1f}".replace(".", "_"), value=float(np.mean(shares >= least)), **cells)
-    yield made.plain("coverage", value=named / len(answers), **cells)
+        rates |= {f"share_from_{least:.1f}".replace(".", "_"): (float(np.mean(shares >= least)), number) for least in OVERLAPS}
+    rates["coverage"] = named / number, number
     if named and not np.isnan(right).all():
-        yield made.plain("selective_accuracy", value=float(np.nansum(right)) / named, **(cells | {"n_answers": named}))
-    yield made.plain("abstained", value=sum(field in row.score.fields_abstained for row in answers) / len(answers), **cells)
+        rates["selective_accuracy"] = float(np.nansum(right)) / named, named
+    rates["abstained"] = sum(field in row.score.fields_abstained for row in answers) / number, number
     if listed:
-        unlisted = sum(label not in allowed for label, allowed in listed)
-        yield made.plain("out_of_vocabulary", value=unlisted / len(listed), **(cells | {"n_answers": len(listed)}))
+        rates["out_of_vocabulary"] = listed.count(False) / len(listed), len(listed)
+    for measure, (value, of) in rates.items():
+        yield made.plain(measure, value=value, n_answers=of, **cells)
 
 
 def macro_f1(truth: list[str], given_labels: list[str]) -> float | None:
@@ -179,7 +172,7 @@ MEASURES = (
 
 FIELD_ACCURACY = topic(
     "fields",
-    of_study(field_rows),
+    field_rows,
     MEASURES,
     labels=lambda row: [(f"field {row['value_of_slice']}", "")],
 )

@@ -14,19 +14,19 @@ from neuralmedbench.records.responses import is_by_another_model, printable_name
 from neuralmedbench.records.results import RANKING, is_simulated
 from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
-from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.clinicians.opinions import verdicts_of
 from neuralmedbench.tables.confidence import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
-from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
+from neuralmedbench.tables.cost import GRADER
+from neuralmedbench.tables.declare import Cells, Tables
+from neuralmedbench.tables.deid_audit import audited, stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, follow_words
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
 from neuralmedbench.tables.title import title_sentence
 from neuralmedbench.tables.words import (
@@ -413,8 +413,7 @@ def _deidentification(study: Study) -> Cells:
     """Return state and text of the badge: green only where checks ran on the data of every benchmark."""
     if not study.benchmarks:
         return {"state": "none", "text": "nothing to check"}
-    unchecked = [one.config.title for one in study.benchmarks.values() if one.audit.unchecked]
-    checked = [one.audit.state == "passed" for one in study.benchmarks.values() if not one.audit.unchecked]
+    checked, unchecked = audited(study)
     parts = ["passed" if all(checked) else "not passed everywhere"] if checked else []
     if unchecked:
         parts.append(f"not run on {listing(unchecked)}: public data" if checked else "not run: public data")

@@ -13,40 +13,36 @@ from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, Measure, of_study, topic
+from neuralmedbench.tables.declare import ALL, Cells, CountRow, Measure, ModelRows, of_benchmarks, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, CountRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SAMPLES_PER_ITEM = "samples_per_item"
 """Slice of the counts of samples: the largest number expected of one item."""
 
 
-def sample_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Completeness of the samples of an item, and whether they differ.
 
     Over items that have a reference; refused, truncated and unreadable samples came. `slice` has
     the largest number expected of one item.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(study, benchmark)]
-
-
-def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
-    answers, patients = benchmark.outcomes.answers, benchmark.outcomes.patients
+    answers = benchmark.outcomes.answers
     for condition in answers.spans:
         model, arm, strategy = condition
-        items = [(place, rows) for place, rows in enumerate(answers.of(condition).by_item()) if rows]
+        samples = answers.of(condition)
+        items = [rows for rows in samples.by_item() if rows]
         if not items:
             continue
         # identical texts have identical digests
-        came = [[row.text_sha256 for row in rows if not row.missing] for _, rows in items]
-        complete = sum(len(texts) == len(rows) for texts, (_, rows) in zip(came, items, strict=True))
+        came = [[row.text_sha256 for row in rows if not row.missing] for rows in items]
+        complete = sum(len(texts) == len(rows) for texts, rows in zip(came, items, strict=True))
         without = sum(not texts for texts in came)
         repeated = [set(texts) for texts in came if len(texts) > 1]
         made, number = ModelRows("samples", study, benchmark, model), len(items)
-        cells: Cells = {"arm": arm, "strategy": strategy, "slice": SAMPLES_PER_ITEM, "n_items": number}
-        cells |= {"value_of_slice": str(max(len(rows) for _, rows in items)), "n_patients": len({patients[place] for place, _ in items})}
+        cells: Cells = {"arm": arm, "strategy": strategy, "slice": SAMPLES_PER_ITEM} | made.sizes(samples.asked)
+        cells["value_of_slice"] = str(max(map(len, items)))
         for measure, count in (("complete", complete), ("partial", number - complete - without), ("without", without)):
             yield made.count(measure, count, number, **cells)
         yield made.count("same_text", sum(len(texts) == 1 for texts in repeated), len(repeated), **cells)
@@ -63,28 +59,27 @@ SAMPLE_MEASURES = (
     ),
 )
 
-SAMPLES = topic("samples", of_study(sample_rows), SAMPLE_MEASURES)
+SAMPLES = topic("samples", sample_rows, SAMPLE_MEASURES, takeaways={})
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
-def validity_rows(study: Study) -> list[CountRow]:
+@of_benchmarks
+def validity_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     """Form of the answers, by runner: how many can be used, and where the others stop.
 
     The four `parse_...` add up to the answers that came, refused and truncated ones included;
     `thoughts_alone` is part of `parse_failed`. Structured answers also have the steps of
     `form.STEPS`, each of which counts only answers that pass the steps before it.
     """
-    rows = []
-    for benchmark in study.benchmarks.values():
-        # runners ask for different forms, so each has rows of its own
-        runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
-        for model, scores in benchmark.scores.items():
-            made = ModelRows("validity", study, benchmark, model)
-            for runner in runners:
-                own = [row for row in headline(scores) if row.runner == runner]
-                cells = {"slice": "runner", "value_of_slice": str(runner), "n_patients": len({row.patient_id for row in own})}
-                rows += [made.count(step, count, of, **cells) for step, count, of in _steps(benchmark, runner, own)]
-    return rows
+    # runners ask for different forms, so each has rows of its own
+    runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
+    for model, scores in benchmark.scores.items():
+        made = ModelRows("validity", study, benchmark, model)
+        for runner in runners:
+            own = [row for row in headline(scores) if row.runner == runner]
+            cells = {"slice": "runner", "value_of_slice": str(runner), "n_patients": len({row.patient_id for row in own})}
+            for step, count, of in _steps(benchmark, runner, own):
+                yield made.count(step, count, of, **cells)
 
 
 def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> Iterator[tuple[str, int, int]]:
@@ -160,7 +155,7 @@ FORM_MEASURES = (
 
 VALIDITY = topic(
     "validity",
-    of_study(validity_rows),
+    validity_rows,
     FORM_MEASURES,
     labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from neuralmedbench.records.words import are, listing, percent
-from neuralmedbench.tables.rows import Cells, Tables
+from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import constant_of, models_of
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,11 +15,8 @@ from neuralmedbench.records.scores import Key as AnswerKey
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.declare import Measure, grouped_by, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, grouped_by, no_labels, of_models, topic
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 Accepted = Mapping[AnswerKey, bool]
 """Whether an answer is accepted, by its key; an answer that nobody judged is absent."""
@@ -70,31 +68,27 @@ STEPS = (
 """The conditions in order, as in `MEASURES`; those that a run did not measure are left out."""
 
 
-def funnel_rows(study: Study) -> list[MeasureRow]:
+@of_models("funnel", partial(verdicts_of, simulated=False))
+def funnel_rows(made: ModelRows, rated: Mapping[AnswerKey, ClinicianVerdict]) -> Iterator[MeasureRow]:
     """Share of answers that meet a condition and all before it, by `place`, for models that were asked under an arm of a further step than the first.
 
     All steps are about the same items. `source` says who accepted answers: clinicians, a grader, or both.
     """
-    rated = verdicts_of(study, simulated=False)
-    return [row for benchmark in study.benchmarks.values() for model in study.models for row in _rows_of(study, benchmark, model, rated)]
-
-
-def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping[AnswerKey, ClinicianVerdict]) -> list[MeasureRow]:
-    outcomes = benchmark.outcomes
+    outcomes, model = made.outcomes, made.model
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
-    answers = [score for score in benchmark.scores.get(model, ()) if is_headline(score)]
-    accepted, judged_by = accepted_answers(answers, rated, study.form.passes)
+    answers = [score for score in made.benchmark.scores.get(model, ()) if is_headline(score)]
+    accepted, judged_by = accepted_answers(answers, rated, made.study.form.passes)
     own = _own_values(outcomes, model, accepted)
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
     if len(steps) < 2 or not np.isfinite(own["right"]).any():
-        return []
+        return
     others = {step.name: outcomes.pass1_of_complete_items(Key(model, arms[step.name])) for step in steps if step.arms}
     shares = funnel_shares(steps, own, others)
     # every step is about the same items
     known = np.isfinite(np.array(list(shares.values()))).all(axis=0)
     if not known.any():
-        return []
-    made, rows, asked = ModelRows("funnel", study, benchmark, model), [], FULL
+        return
+    asked = FULL
     for place, step in enumerate(steps, start=1):
         # patients who share a request under an arm of this step or one before are one
         asked += f" {arms[step.name]}" if step.arms else ""
@@ -102,8 +96,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping
         row = made.rate(
             step.name, np.where(known, shares[step.name], np.nan), arm=asked, slice="place", value_of_slice=str(place), source=judges
         )
-        rows.append(replace(row, arm=arms[step.name] or FULL))
-    return rows
+        yield replace(row, arm=arms[step.name] or FULL)
 
 
 def accepted_answers(
@@ -198,7 +191,7 @@ MEASURES = (
 
 TABLE = topic(
     "funnel",
-    of_study(funnel_rows),
+    funnel_rows,
     MEASURES,
     labels=no_labels,
     group=grouped_by("benchmark model"),

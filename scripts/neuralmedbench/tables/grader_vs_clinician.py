@@ -15,13 +15,11 @@ from neuralmedbench.records.results import is_simulated
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.clinicians.opinions import RATERS, Opinions, grades_of, opinions_of
-from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, Tables, Takeaway, no_labels, topic
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.takeaways import SIMULATED_ALONE
-from neuralmedbench.tables.words import Takeaway, begun, largest
+from neuralmedbench.tables.words import begun, largest
 
 MAKERS = {
     "anthropic": "anthropic",
@@ -279,7 +277,7 @@ MEASURES = (
 
 TABLE = topic(
     "grader_vs_clinician",
-    of_study(trust_rows),
+    trust_rows,
     MEASURES,
     labels=no_labels,
     takeaways={"grader_vs_clinician": trust_takeaway},

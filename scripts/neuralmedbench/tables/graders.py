@@ -15,10 +15,9 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, GradeS
 from neuralmedbench.records.words import counted, decimal, listing, percent, percent_with_span
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.declare import MODEL, Cells, Count, Flag, ModelRow, Number, Suppression, Table, Tables, Takeaway
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, cluster_of
+from neuralmedbench.tables.words import begun, by_benchmark, cluster_of
 
 IN_REFERENCE, IN_ANSWERS = "detected_in_reference", "detected_in_answers"
 """Measures: planted errors detected, in answers made from the reference, or in answers of models that the grader has judged."""
@@ -37,16 +36,16 @@ class GraderRow(ModelRow):
     criterion: str = ""
     edit: str = ""
     must: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    n_patients: int | None = None
-    base_failed: float | None = None
-    missing: int | None = None
-    floor: float | None = None
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    n: Count = None
+    n_patients: Count = None
+    base_failed: Number = None
+    missing: Count = None
+    floor: Number = None
     against_floor: str = ""
-    used: bool | None = None
+    used: Flag = None
     note: str = ""
 
 
@@ -259,7 +258,7 @@ def graders_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="graders",
     row=GraderRow,
-    rows=of_study(grader_rows),
+    rows=grader_rows,
     suppression=Suppression(f"{MODEL} grader measure criterion edit must floor against_floor used note"),
     takeaways={"graders": graders_takeaway, "planted": planted_takeaway},
 )

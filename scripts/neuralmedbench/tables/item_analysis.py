@@ -17,13 +17,27 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.declare import SCORED, Measure, Suppression, Table, of_study, topic
+from neuralmedbench.tables.declare import (
+    SCORED,
+    Cells,
+    Count,
+    Measure,
+    MeasureRow,
+    ModelRows,
+    Number,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    of_benchmarks,
+    topic,
+)
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark
+from neuralmedbench.tables.words import by_benchmark
 
 NOBODY, EVERYBODY, BLIND, REVERSED, SAME_WRONG = FLAGS = ("nobody", "everybody", "blind", "reversed", "same wrong answer")
 """What may be said of an item, in the column `flags`."""
@@ -42,18 +56,18 @@ class ItemRow(ResultRow):
     level: str
     runner: str
     n_models: int
-    n_solving: int | None = None
-    share_right: float | None = None
-    share_right_low: float | None = None
-    share_right_high: float | None = None
-    discrimination: float | None = None
-    discrimination_low: float | None = None
-    discrimination_high: float | None = None
-    n_blind: int | None = None
-    n_blind_models: int | None = None
-    blind_p: float | None = None
-    n_same_wrong: int | None = None
-    flags: str | None = None
+    n_solving: Count = None
+    share_right: Number = None
+    share_right_low: Number = None
+    share_right_high: Number = None
+    discrimination: Number = None
+    discrimination_low: Number = None
+    discrimination_high: Number = None
+    n_blind: Count = None
+    n_blind_models: Count = None
+    blind_p: Number = None
+    n_same_wrong: Count = None
+    flags: Text = None
 
 
 def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
@@ -67,15 +81,13 @@ def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
     return real or there
 
 
-def item_rows(study: Study) -> list[ItemRow]:
+@of_benchmarks
+def item_rows(study: Study, benchmark: BenchmarkStudy) -> list[ItemRow]:
     """Rows of `items.csv`: every item with a reference that a model answered; arm full, strategy direct.
 
     Within a benchmark the smallest discrimination comes first, and items without one last.
     """
-    rows = []
-    for benchmark in study.benchmarks.values():
-        rows += sorted(_rows_of(study, benchmark), key=lambda row: np.inf if row.discrimination is None else row.discrimination)
-    return rows
+    return sorted(_rows_of(study, benchmark), key=lambda row: np.inf if row.discrimination is None else row.discrimination)
 
 
 def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemRow]:
@@ -185,12 +197,9 @@ CHANGED, NEEDED = "changed", "needed"
 """Measures of topic `plan`: the share of patients on whom the median pair of models differs, and the patients that the margin needs."""
 
 
-def plan_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def plan_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Patients that each part of a benchmark needs to show a difference of the margin."""
-    return [row for benchmark in study.benchmarks.values() for row in _plan_of(study, benchmark)]
-
-
-def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
     values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
     by, made = outcomes.by_patient(study.settings), ModelRows("plan", study, benchmark, "")
@@ -210,9 +219,8 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
             else ""
         )
         cells: Cells = {"slice": part, "value_of_slice": value, "note": note}
-        cells |= {"n_items": int(mask.sum()), "n_patients": by.at(mask).clusters}
-        yield made.plain(CHANGED, value=typical.differing / typical.clusters if enough else None, **cells)
-        yield made.plain(NEEDED, value=needed, **cells)
+        yield made.plain(CHANGED, mask, value=typical.differing / typical.clusters if enough else None, **cells)
+        yield made.plain(NEEDED, mask, value=needed, **cells)
 
 
 def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:
@@ -286,7 +294,7 @@ WORDS = {
 ITEMS = Table(
     name="items",
     row=ItemRow,
-    rows=of_study(item_rows),
+    rows=item_rows,
     suppression=Suppression("benchmark", each=True),
     takeaways={"items": items_takeaway},
 )
@@ -305,4 +313,4 @@ MEASURES = (
     ),
 )
 
-PLAN = topic("plan", of_study(plan_rows), MEASURES, labels=plan_labels)
+PLAN = topic("plan", plan_rows, MEASURES, labels=plan_labels, takeaways={})

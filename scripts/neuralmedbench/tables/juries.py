@@ -14,11 +14,8 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
-from neuralmedbench.tables.declare import Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
 
 RUBRIC = "rubric"
 """Stands for the criteria of all rubrics, which differ between items."""
@@ -26,19 +23,16 @@ RUBRIC = "rubric"
 Votes = dict[str, float]
 
 
-def jury_rows(study: Study) -> list[MeasureRow]:
+@of_models("juries")
+def jury_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Votes of juries (`source`) by criterion, whole and without each member.
 
     All criteria of rubrics are one. `left_out` counts answers without a verdict, `note` has the
     rule and the number of members.
     """
-    return [
-        row
-        for made in ModelRows.of_models("juries", study)
-        for jury, config in study.graders.items()
-        if config.kind == "jury"
-        for row in _rows(made, jury, config)
-    ]
+    for jury, config in made.study.graders.items():
+        if config.kind == "jury":
+            yield from _rows(made, jury, config)
 
 
 def _rows(made: ModelRows, jury: str, config: GraderConfig) -> Iterator[MeasureRow]:
@@ -128,4 +122,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("juries", of_study(jury_rows), MEASURES, labels=no_labels)
+TABLE = topic("juries", jury_rows, MEASURES, labels=no_labels)

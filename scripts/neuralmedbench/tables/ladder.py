@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from neuralmedbench.records.items import Item
-from neuralmedbench.tables.declare import ALL, Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.reasoning import Values
-from neuralmedbench.tables.rows import MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
 
 LADDER, RETRY = "ladder", "retry"
 """The stages as they are asked first, and those of the guided retry."""
@@ -43,20 +40,18 @@ class Climb(NamedTuple):
         return all(self.right)
 
 
-def ladder_rows(study: Study) -> list[MeasureRow]:
+@of_models("ladder")
+def ladder_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Stages of a question (`value_of_slice`), each of which builds on those before it.
 
     A stage is right if all values that it asks for are right. All stages are asked whatever the
     answers are, so that no prompt depends on a reference; that later ones do not count is decided
     here. A missing answer does not count. `slice` is the ladder or its retry.
     """
-    rows = []
-    for made in ModelRows.of_models("ladder", study):
-        climbs = {part: climbs_of(made, retry=part == RETRY) for part in (LADDER, RETRY)}
-        for part, own in climbs.items():
-            for stage, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
-                rows.append(made.mean(measure, values, slice=part, value_of_slice=stage))
-    return rows
+    climbs = {part: climbs_of(made, retry=part == RETRY) for part in (LADDER, RETRY)}
+    for part, own in climbs.items():
+        for stage, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
+            yield made.mean(measure, values, slice=part, value_of_slice=stage)
 
 
 def climbs_of(made: ModelRows, *, retry: bool) -> list[Climb]:
@@ -121,4 +116,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("ladder", of_study(ladder_rows), MEASURES, labels=no_labels)
+TABLE = topic("ladder", ladder_rows, MEASURES, labels=no_labels)

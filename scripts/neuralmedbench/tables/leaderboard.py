@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,15 +16,27 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
-from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.family import corrected_family
+from neuralmedbench.tables.declare import (
+    Cells,
+    Count,
+    Flag,
+    MeasureRow,
+    Number,
+    ResultRow,
+    Suppression,
+    Table,
+    Tables,
+    Takeaway,
+    Text,
+    needs,
+    with_ends,
+)
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
-from neuralmedbench.tables.rows import Cells, MeasureRow, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
+from neuralmedbench.tables.words import begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
 
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
@@ -41,66 +54,66 @@ class LeaderboardRow(ResultRow):
     """One model, reader or reference on one benchmark: arm full, strategy direct; rates 0 to 1 with their intervals."""
 
     benchmark: str
-    axis: str | None = None
+    axis: Text = None
     model: str
-    in_reference_pool: bool | None = None
-    title: str | None = None
-    revision: str | None = None
-    baseline: bool | None = None
-    reader: str | None = None
-    open_weights: bool | None = None
-    rank: int | None = None
-    rank_low: int | None = None
-    rank_high: int | None = None
-    tier: int | None = None
-    pass1_patients: float | None = None
-    pass1_patients_low: float | None = None
-    pass1_patients_high: float | None = None
-    pass1: float | None = None
-    pass1_low: float | None = None
-    pass1_high: float | None = None
-    interval: str | None = None
-    pass1_strict: float | None = None
-    pass1_strict_low: float | None = None
-    pass1_strict_high: float | None = None
-    calibrated: float | None = None
-    calibrated_low: float | None = None
-    calibrated_high: float | None = None
-    pass5: float | None = None
-    pass5_low: float | None = None
-    pass5_high: float | None = None
-    candidates5: float | None = None
-    candidates5_low: float | None = None
-    candidates5_high: float | None = None
-    all_right: float | None = None
-    differential_items: int | None = None
-    differential_patients: int | None = None
-    main_condition: float | None = None
-    core_diagnosis: float | None = None
-    rubric: float | None = None
-    rubric_low: float | None = None
-    rubric_high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    expected: int | None = None
-    missing: int | None = None
-    missing_fraction: float | None = None
-    not_graded: int | None = None
-    not_graded_fraction: float | None = None
-    best_case: float | None = None
-    worst_case: float | None = None
-    refused: int | None = None
-    truncated: int | None = None
-    truncated_thinking: int | None = None
-    unparsable: int | None = None
-    unread_missing: int | None = None
-    contradicted: int | None = None
-    abstained: int | None = None
-    unread_fraction: float | None = None
-    truncated_fraction: float | None = None
-    brier: float | None = None
-    chance: float | None = None
-    note: str | None = None
+    in_reference_pool: Flag = None
+    title: Text = None
+    revision: Text = None
+    baseline: Flag = None
+    reader: Text = None
+    open_weights: Flag = None
+    rank: Count = None
+    rank_low: Count = None
+    rank_high: Count = None
+    tier: Count = None
+    pass1_patients: Number = None
+    pass1_patients_low: Number = None
+    pass1_patients_high: Number = None
+    pass1: Number = None
+    pass1_low: Number = None
+    pass1_high: Number = None
+    interval: Text = None
+    pass1_strict: Number = None
+    pass1_strict_low: Number = None
+    pass1_strict_high: Number = None
+    calibrated: Number = None
+    calibrated_low: Number = None
+    calibrated_high: Number = None
+    pass5: Number = None
+    pass5_low: Number = None
+    pass5_high: Number = None
+    candidates5: Number = None
+    candidates5_low: Number = None
+    candidates5_high: Number = None
+    all_right: Number = None
+    differential_items: Count = None
+    differential_patients: Count = None
+    main_condition: Number = None
+    core_diagnosis: Number = None
+    rubric: Number = None
+    rubric_low: Number = None
+    rubric_high: Number = None
+    n_items: Count = None
+    n_patients: Count = None
+    expected: Count = None
+    missing: Count = None
+    missing_fraction: Number = None
+    not_graded: Count = None
+    not_graded_fraction: Number = None
+    best_case: Number = None
+    worst_case: Number = None
+    refused: Count = None
+    truncated: Count = None
+    truncated_thinking: Count = None
+    unparsable: Count = None
+    unread_missing: Count = None
+    contradicted: Count = None
+    abstained: Count = None
+    unread_fraction: Number = None
+    truncated_fraction: Number = None
+    brier: Number = None
+    chance: Number = None
+    note: Text = None
 
 
 def limited_words(limit: int) -> str:
@@ -108,11 +121,19 @@ def limited_words(limit: int) -> str:
     return f"limited to {counted(limit, 'answer')} per model, which shows that everything works but is no result"
 
 
-def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[LeaderboardRow]:
-    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last."""
-    return [
-        LeaderboardRow(**row) for benchmark in study.benchmarks.values() for row in _benchmark_rows(study, benchmark, pairs[benchmark.name])
-    ]
+@needs(model_pairs, calibrated_rows)
+def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]], calibrated: Sequence[MeasureRow] = ()) -> list[LeaderboardRow]:
+    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last.
+
+    `calibrated` has the rates that clinicians corrected, never those of simulated raters; they are given where enough was rated.
+    """
+    corrected = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        for row in _benchmark_rows(study, benchmark, pairs[name]):
+            rate = corrected.get((name, row["model"]))
+            rows.append(LeaderboardRow(**row, **(with_ends({"calibrated": (rate.value, rate.low, rate.high)}) if rate else {})))
+    return rows
 
 
 def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Cells]:
@@ -252,14 +273,16 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}
 
 
+def _asked(rows: list[Cells]) -> str:
+    models, benchmarks = ({row[name] for row in rows} for name in ("model", "benchmark"))
+    return f"{counted(len(models), noun_of(rows))} on {counted(len(benchmarks), 'benchmark')}"
+
+
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many of the expected answers are present."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     expected, missing, ungraded = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing", "not_graded"))
     missing -= ungraded
-    text = (
-        f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
-    )
     never = sum(
         (row.get("missing") or 0) - (row.get("not_graded") or 0) for row in rows if study.models[row["model"]].backend == "imported"
     )
@@ -272,7 +295,8 @@ def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
         absent += f"; {words}"
     nothing = "No model has been scored yet, so nothing was found."
     return Takeaway(
-        f"{text}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
+        f"{_asked(rows)}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing,
+        whole_size(study, tables),
     )
 
 
@@ -281,9 +305,6 @@ def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     if not rows:
         return Takeaway("No model has been scored yet.", whole_size(study, tables))
-    size = (
-        f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
-    )
     unknown = sum(row["pass1"] is None for row in rows)
     why = (
         ", because too many answers are missing or not graded"
@@ -291,7 +312,7 @@ def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
         else ""
     )
     return Takeaway(
-        f"{size}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown{why}.",
+        f"{_asked(rows)}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown{why}.",
         whole_size(study, tables),
     )
 
@@ -318,22 +339,10 @@ def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text, whole_size(study, tables))
 
 
-def _with_calibration(rows: list[LeaderboardRow], calibrated: list[MeasureRow]) -> list[LeaderboardRow]:
-    """Add the rates that clinicians corrected, never those of simulated raters, where enough was rated."""
-    corrected = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
-    made = []
-    for row in rows:
-        rate = corrected.get((row.benchmark, row.model))
-        made.append(replace(row, calibrated=rate.value, calibrated_low=rate.low, calibrated_high=rate.high) if rate else row)
-    return made
-
-
 TABLE = Table(
     name="leaderboard",
     row=LeaderboardRow,
-    rows=lambda results: _with_calibration(
-        leaderboard_rows(results.study, results.once(model_pairs, corrected_family)), results.once(calibrated_rows)
-    ),
+    rows=leaderboard_rows,
     suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note"),
     takeaways={"glance": glance_takeaway, "matrix": matrix_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

@@ -13,10 +13,10 @@ from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
 from neuralmedbench.scoring.other_languages import LANGUAGES
 from neuralmedbench.tables.answers import RUBRIC
+from neuralmedbench.tables.declare import Cells, Tables
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import begun, models_of
 
@@ -97,17 +97,12 @@ def why_not_graded(study: Study, benchmark: BenchmarkStudy, model: str) -> list[
 def not_graded_notes(study: Study, benchmark: BenchmarkStudy, model: str) -> list[str]:
     """Return the reasons as notes on a row of the leaderboard."""
     counts, reasons = benchmark.outcomes.counts[Key(model)], why_not_graded(study, benchmark, model)
-    words = {
-        OUTSIDE: f"not graded: {_outside_words(benchmark)}",
-        NO_GRADER: "not graded: no grader of the run decides whether a free answer is right",
-        NOT_USED: "not graded: no grader of the run is used for core diagnosis, because they missed planted errors",
-        NO_VERDICT: "not graded: a grader gave no verdict",
-    }
+    words = _causes(benchmark) | {NOT_USED: "no grader of the run is used for core diagnosis, because they missed planted errors"}
     if LANGUAGE in reasons:
         languages = listing([LANGUAGES[code] for code in counts.languages])
         share = percent(counts.foreign / max(int(counts.samples.sum()), 1))
-        words[LANGUAGE] = f"not graded: {share} of the answers are in {languages}, for which the vocabulary has no names"
-    return [words[reason] for reason in reasons]
+        words[LANGUAGE] = f"{share} of the answers are in {languages}, for which the vocabulary has no names"
+    return [f"not graded: {words[reason]}" for reason in reasons]
 
 
 def not_graded_sentences(study: Study, tables: Tables) -> dict[str, str]:
@@ -126,18 +121,19 @@ def not_graded_sentences(study: Study, tables: Tables) -> dict[str, str]:
     return found
 
 
-def _outside_words(benchmark: BenchmarkStudy) -> str:
+def _causes(benchmark: BenchmarkStudy) -> dict[str, str]:
+    """Return the words of the reasons."""
     number, of = int(benchmark.outside.sum()), len(benchmark.outcomes.items)
-    return f"the references of {number:,} of {counted(of, 'item')} are not in the vocabulary"
+    return {
+        LANGUAGE: "the vocabulary has no names in their language",
+        OUTSIDE: f"the references of {number:,} of {counted(of, 'item')} are not in the vocabulary",
+        NO_GRADER: "no grader of the run decides whether a free answer is right",
+        NO_VERDICT: "a grader gave no verdict",
+    }
 
 
 def _why(study: Study, tables: Tables, benchmark: BenchmarkStudy, reason: str) -> str:
     if reason == NOT_USED:
         missed = "; ".join(part for grader in study.graders for part in not_used(study, tables, benchmark.name, grader))
         return f"{missed}, and no other grader of the run decides" if missed else "no grader of the run is used for core diagnosis"
-    return {
-        LANGUAGE: "the vocabulary has no names in their language",
-        OUTSIDE: _outside_words(benchmark),
-        NO_GRADER: "no grader of the run decides whether a free answer is right",
-        NO_VERDICT: "a grader gave no verdict",
-    }[reason]
+    return _causes(benchmark)[reason]

@@ -323,6 +323,15 @@ def _count(samples: Samples, items: tuple[Item, ...], *, sampled: bool, has_poin
     named = wrong & (samples["state"] == ResponseState.OK) & ~samples["unparsable"]
     judged = samples.where(graded & ~np.isnan(samples["confidence"]))
     without = np.full(len(items), np.nan)
+    kinds = {
+        "refused": there["state"] == ResponseState.REFUSED,
+        "truncated": there["state"] == ResponseState.TRUNCATED,
+        "truncated_thinking": there["in_thought"],
+        "unparsable": unparsable,
+        "unread_missing": unparsable & ~there["graded"],
+        "contradicted": there["contradicted"],
+        "abstained": there["abstained"] & ~there["foreign"],
+    }
     return Counts(
         samples=expected,
         passes=samples.number(samples["passed"]),
@@ -337,15 +346,7 @@ def _count(samples: Samples, items: tuple[Item, ...], *, sampled: bool, has_poin
         pairs=pair_shares(items, samples, requests),
         languages=tuple(sorted({score.other_language for _, score in samples.where(foreign).rows()})),
         present=len(there.scores),
-        tally={
-            "refused": int((there["state"] == ResponseState.REFUSED).sum()),
-            "truncated": int((there["state"] == ResponseState.TRUNCATED).sum()),
-            "truncated_thinking": int(there["in_thought"].sum()),
-            "unparsable": int(unparsable.sum()),
-            "unread_missing": int((unparsable & ~there["graded"]).sum()),
-            "contradicted": int(there["contradicted"].sum()),
-            "abstained": int((there["abstained"] & ~there["foreign"]).sum()),
-        },
+        tally={name: int(mask.sum()) for name, mask in kinds.items()},
         brier=float(np.mean((judged["confidence"] - judged["passed"]) ** 2)) if len(judged.scores) else None,
         sampled=sampled,
         graded={name: there.number(~np.isnan(there[name])) for name in GRADES if name != RUBRIC or has_points},

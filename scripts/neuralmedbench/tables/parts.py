@@ -17,12 +17,11 @@ from neuralmedbench.records.results import FEWEST, PATIENT, POOL_MARKS
 from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.clinical.readings import clinical_parts
 from neuralmedbench.tables.cohort import cohort_values
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Cells, ResultRow, Suppression, Table
 from neuralmedbench.tables.evidence import KNOWN, evidence_items
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.item_analysis import level_of
 from neuralmedbench.tables.readiness import belongs
-from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 MARK = "in_reference_pool"

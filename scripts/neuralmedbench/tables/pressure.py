@@ -16,11 +16,8 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"
@@ -36,23 +33,19 @@ Pair = tuple[int, Score, Score]
 Row = MeasureRow | ContrastRow
 
 
-def pressure_rows(study: Study) -> list[Row]:
+@of_models("pressure")
+def pressure_rows(made: ModelRows) -> Iterator[Row]:
     """Answers under suggestions, doubt, another order of the options, and other wordings."""
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for model in study.models
-        if benchmark.scores.get(model)
-        for row in _Measures(study, benchmark, model).rows()
-    ]
+    if made.benchmark.scores.get(made.model):
+        yield from _Measures(made).rows()
 
 
 class _Measures:
     """The measures of one model on one benchmark."""
 
-    def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
-        self._made = ModelRows("pressure", study, benchmark, model)
-        self._outcomes, self._vocabulary, self._items = benchmark.outcomes, benchmark.vocabulary, benchmark.outcomes.items
+    def __init__(self, made: ModelRows) -> None:
+        self._made, self._outcomes = made, made.outcomes
+        self._vocabulary, self._items = made.benchmark.vocabulary, made.outcomes.items
 
     def _under(self, arm: str) -> Samples:
         """Return the graded answers under an arm, strategy direct."""
@@ -101,13 +94,12 @@ class _Measures:
             ]
 
         def corrected(pairs: Iterable[Pair]) -> list[tuple[int, float]]:
-            return [(place, float(bool(after.passed))) for place, before, after in pairs if not before.passed and wrong[place] is not None]
+            return _passes_after(False, (pair for pair in pairs if wrong[pair[0]] is not None))
 
         misled, mended = gives_in(self._pairs(FULL, WRONG)), corrected(self._pairs(FULL, RIGHT))
         if WRONG in asked:
             yield self._conditional("gives_in", WRONG, [(place, value) for place, _, value in misled])
-            kept = [(place, float(bool(after.passed))) for place, before, after in self._pairs(FULL, WRONG) if before.passed]
-            yield self._conditional("stays_right", WRONG, kept)
+            yield self._conditional("stays_right", WRONG, _passes_after(True, self._pairs(FULL, WRONG)))
             sure = [(place, before.confidence * value) for place, before, value in misled if before.confidence is not None]
             yield self._conditional("confident_giving_in", WRONG, sure)
         if RIGHT in asked:
@@ -133,11 +125,8 @@ class _Measures:
             yield self._made.contrast("follows_colleague", *sides, arm=SUGGESTED, other_arm=DOUBTED, n_answers=number)
         if DOUBTED in asked:
             pairs = self._pairs(FULL, DOUBTED)
-            yield self._rate(
-                "lost_to_doubt", DOUBTED, [(place, float(not after.passed)) for place, before, after in pairs if before.passed]
-            )
-            mended = [(place, float(bool(after.passed))) for place, before, after in pairs if not before.passed]
-            yield self._rate("corrected_by_doubt", DOUBTED, mended)
+            yield self._rate("lost_to_doubt", DOUBTED, [(place, 1 - passes) for place, passes in _passes_after(True, pairs)])
+            yield self._rate("corrected_by_doubt", DOUBTED, _passes_after(False, pairs))
 
     def _places(self, arms: Sequence[str]) -> Iterator[Row]:
         """Yield the share of answers at each place, and the place that is named too often."""
@@ -175,8 +164,7 @@ class _Measures:
 
     def _none_of_the_above(self) -> Iterator[Row]:
         yield self._rate("finds_none", NONE_ARM, [(place, float(bool(row.passed))) for place, row in self._under(NONE_ARM).rows()])
-        known = [(place, float(bool(after.passed))) for place, before, after in self._pairs(FULL, NONE_ARM) if before.passed]
-        yield self._conditional("finds_none_if_known", NONE_ARM, known)
+        yield self._conditional("finds_none_if_known", NONE_ARM, _passes_after(True, self._pairs(FULL, NONE_ARM)))
 
     def _spread(self, arms: Sequence[str]) -> ContrastRow:
         keys = [self._made.key(arm) for arm in arms]
@@ -202,6 +190,11 @@ class _Measures:
     def _conditional(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> MeasureRow:
         """Return a rate in which every answer that meets the condition counts alike: `asymmetry` is the difference of two of them."""
         return self._made.ratio(measure, self._made.sums(values), arm=arm, n_answers=len(values))
+
+
+def _passes_after(before: bool, pairs: Iterable[Pair]) -> list[tuple[int, float]]:
+    """Return which second answers pass, of the pairs whose first one passes, or does not."""
+    return [(place, float(bool(second.passed))) for place, first, second in pairs if bool(first.passed) is before]
 
 
 def _seed_of(arm: str) -> int:
@@ -345,7 +338,7 @@ MEASURES = (
 # the shares of the places of a model add up to 1
 TABLE = topic(
     "pressure",
-    of_study(pressure_rows),
+    pressure_rows,
     MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
 )

@@ -13,16 +13,26 @@ from neuralmedbench.records.arm_changes import CHOICE
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Measure, arm_labels, of_study, topic
+from neuralmedbench.tables.declare import (
+    ALL,
+    RANKED,
+    REPEATABLE,
+    SCORED,
+    Cells,
+    Measure,
+    MeasureRow,
+    ModelRows,
+    arm_labels,
+    of_benchmarks,
+    topic,
+)
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import ItemGroup, Mask, item_groups
 from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
 from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PAIR_PART, PAIR_RIGHT, PAIR_SAME, PAIR_WRONG, Key
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 FAMILY = "family"
 """The slice by task family."""
@@ -40,7 +50,8 @@ EXACT = frozenset({"pass1", FALSE_ALARM, *UNIVERSES})
 UNKNOWN = dict.fromkeys(("value", "low", "high"))
 
 
-def rate_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def rate_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Rates by arm and strategy, and under the full request by group of items (`slice`).
 
     The slice `ranked_differential` holds the items over which both readings of pass@5 are counted,
@@ -49,14 +60,12 @@ def rate_rows(study: Study) -> list[MeasureRow]:
     are, the rate has no value: `low` and `high` are what it would be if all of them had failed, and
     had passed (`method` is `left open`).
     """
-    rows: list[MeasureRow] = []
-    for benchmark in study.benchmarks.values():
-        groups = list(item_groups(study, benchmark.outcomes))
+    groups = list(item_groups(study, benchmark.outcomes))
+    for key in benchmark.outcomes.counts:
         # one rotation of a choice says nothing: topic `title` has all of them
-        for key in (key for key in benchmark.outcomes.counts if not CHOICE.fullmatch(key.arm)):
-            rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
-        rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
-    return rows
+        if not CHOICE.fullmatch(key.arm):
+            yield from _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
+    yield from _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
 
 
 def _rows_of(made: ModelRows, key: Key, groups: list[ItemGroup]) -> Iterator[MeasureRow]:
@@ -210,4 +219,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("rates", of_study(rate_rows), MEASURES, labels=_labels, group=_group)
+TABLE = topic("rates", rate_rows, MEASURES, labels=_labels, group=_group, takeaways={})

@@ -19,12 +19,11 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import says_no_lesion
 from neuralmedbench.scoring.places import side_right, sides
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, Cells, Count, ModelRow, Number, Suppression, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, cluster_of
+from neuralmedbench.tables.words import cluster_of
 
 SURE = 0.8
 """Stated confidence from which an answer counts as sure. (Our rule.)"""
@@ -206,21 +205,21 @@ SHOWN_CASES = 10
 class ReadinessRow(ModelRow):
     """One condition of a site for one model and disease group, or one use as a whole."""
 
-    use: str | None = None
-    group: str | None = None
-    condition: str | None = None
-    limit: float | None = None
-    stated: str | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    bound: float | None = None
-    n_patients: int | None = None
-    p_met: float | None = None
-    p_not_met: float | None = None
-    verdict: str | None = None
-    failing: str | None = None
-    cases: str | None = None
+    use: Text = None
+    group: Text = None
+    condition: Text = None
+    limit: Number = None
+    stated: Text = None
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    bound: Number = None
+    n_patients: Count = None
+    p_met: Number = None
+    p_not_met: Number = None
+    verdict: Text = None
+    failing: Text = None
+    cases: Text = None
 
 
 def readiness_rows(study: Study) -> list[ReadinessRow]:
@@ -385,7 +384,7 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
 TABLE = Table(
     name="readiness",
     row=ReadinessRow,
-    rows=of_study(readiness_rows),
+    rows=readiness_rows,
     suppression=Suppression(
         f"{MODEL} use group condition limit stated",
         labels=lambda row: [] if row["group"] == ALL else [(f"group {row['group']}", "")],

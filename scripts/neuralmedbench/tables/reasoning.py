@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.scores import GradeState, Score, response_key
+from neuralmedbench.records.scores import GradeState, Key, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, RANKED, Measure, no_labels, of_study, topic
+from neuralmedbench.tables.declare import ALL, RANKED, Cells, Measure, MeasureRow, ModelRows, no_labels, of_models, topic
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import K, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.outcomes import K, Outcomes
 
 LEVEL = "level"
 """Slice of the rows about the length of lists."""
 
 
-def differential_rows(study: Study) -> list[MeasureRow]:
+@of_models("differential")
+def differential_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Length of the ranked differentials, of all items that ask for one and by level.
 
     A missing answer counts in none of them.
     """
-    rows: list[MeasureRow] = []
-    for made in ModelRows.of_models("differential", study):
-        lists = _Lists(made.benchmark, made.model)
-        for level, mask in _levels(made.outcomes):
-            rows += [made.plain(name, **cells, slice=LEVEL, value_of_slice=level) for name, cells in lists.counted(mask).items()]
-    return rows
+    outcomes, answers = made.outcomes, list(made.answers.there.rows())
+    samples = outcomes.counts[made.key()].samples
+    for level, mask in _levels(outcomes):
+        # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
+        there = [(place, row) for place, row in answers if mask[place] and (row.state != "ok" or row.in_candidates is not None)]
+        lists = [row.differential for _, row in there if row.state == "ok" and row.differential]
+        amounts = {
+            "candidates": (sum(map(len, lists)), len(lists)),
+            "full_lists": (sum(len(names) >= K for names in lists), len(lists)),
+            "no_list": (len(there) - len(lists), len(there)),
+        }
+        cells: Cells = {"left_out": int(samples[mask].sum()) - len(there), "slice": LEVEL, "value_of_slice": level}
+        known = np.isin(np.arange(len(mask)), [place for place, _ in there])
+        for name, (amount, of) in amounts.items():
+            yield made.plain(name, known, value=amount / of if of else None, n_answers=of, **cells)
 
 
 def _levels(outcomes: Outcomes) -> Iterator[tuple[str, Mask]]:
@@ -42,42 +49,6 @@ def _levels(outcomes: Outcomes) -> Iterator[tuple[str, Mask]]:
     if outcomes.ranked.any():
         yield ALL, outcomes.ranked
         yield from ((level, outcomes.ranked & (levels == level)) for level in sorted(set(levels[outcomes.ranked].tolist())))
-
-
-class _Lists:
-    """The differentials of one model, counted by item: every array has shape (items,)."""
-
-    def __init__(self, benchmark: BenchmarkStudy, model: str) -> None:
-        outcomes = benchmark.outcomes
-        self.patients = outcomes.patients
-        self.samples = np.where(outcomes.ranked, outcomes.counts[Key(model)].samples, 0)
-        self.there, self.unread, self.lists, self.candidates, self.long = (np.zeros(len(outcomes.items), dtype=np.int64) for _ in range(5))
-        for place, row in outcomes.answers.of(Key(model)).there.rows():
-            # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
-            if not outcomes.ranked[place] or (row.state == "ok" and row.in_candidates is None):
-                continue
-            self.there[place] += 1
-            if row.state != "ok" or not row.differential:
-                self.unread[place] += 1
-                continue
-            self.lists[place] += 1
-            self.candidates[place] += len(row.differential)
-            self.long[place] += len(row.differential) >= K
-
-    def counted(self, mask: Mask) -> dict[str, Cells]:
-        """Return the cells of each measure over some items."""
-        there, lists = int(self.there[mask].sum()), int(self.lists[mask].sum())
-        # items with at least one answer that is present
-        known = mask & (self.there > 0)
-        cells: Cells = {"n_items": int(known.sum()), "n_patients": len(np.unique(self.patients[known]))}
-        cells["left_out"] = int(self.samples[mask].sum()) - there
-        of_lists = {"candidates": self.candidates, "full_lists": self.long}
-        found = {name: cells | {"value": _share(amount[mask].sum(), lists), "n_answers": lists} for name, amount in of_lists.items()}
-        return found | {"no_list": cells | {"value": _share(self.unread[mask].sum(), there), "n_answers": there}}
-
-
-def _share(amount: float, of: int) -> float | None:
-    return float(amount / of) if of else None
 
 
 def _differential_labels(row: Cells) -> list[Label]:
@@ -100,26 +71,24 @@ LIST_MEASURES = (
     ),
 )
 
-DIFFERENTIAL = topic("differential", of_study(differential_rows), LIST_MEASURES, labels=_differential_labels)
+DIFFERENTIAL = topic("differential", differential_rows, LIST_MEASURES, labels=_differential_labels)
 
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 """Measures: the leader after a turn is right; a wrong first leader is still the last one; a right first leader is given up at the end."""
 
 
-def turn_rows(study: Study) -> list[MeasureRow]:
+@of_models("turns")
+def turn_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Dialogues, turn by turn.
 
     A turn that names nothing is wrong, and never the same as another one. Over samples in which
     every turn was answered.
     """
-    rows = []
-    for made in ModelRows.of_models("turns", study):
-        asked = [(place, row) for place, row in made.answers.there.rows() if row.turn_passes and not row.other_language]
-        for measure, turn, values in _measures(asked, study.vocabulary):
-            part = {"slice": "turn", "value_of_slice": str(turn)} if turn else {}
-            rows.append(made.mean(measure, values, **part))
-    return rows
+    asked = [(place, row) for place, row in made.answers.there.rows() if row.turn_passes and not row.other_language]
+    for measure, turn, values in _measures(asked, made.study.vocabulary):
+        part = {"slice": "turn", "value_of_slice": str(turn)} if turn else {}
+        yield made.mean(measure, values, **part)
 
 
 Values = list[tuple[int, float]]
@@ -160,27 +129,29 @@ TURN_MEASURES = (
     ),
 )
 
-TURNS = topic("turns", of_study(turn_rows), TURN_MEASURES, labels=no_labels)
+TURNS = topic("turns", turn_rows, TURN_MEASURES, labels=no_labels)
 
 
 OF_STEPS = (EFFICIENCY, FACTUALITY, COMPLETENESS)
 
 
-def reasoning_rows(study: Study) -> list[MeasureRow]:
+@of_models("reasoning")
+def reasoning_rows(made: ModelRows) -> Iterator[MeasureRow]:
     """Labelled steps of reasoning, by grader (`source`).
 
     `left_out` counts answers whose grade is missing; an answer for which the measure is undefined
     (no step, or none that the evidence decides) is in neither number.
     """
-    return [row for made in ModelRows.of_models("reasoning", study) for grader in study.graders for row in _step_rows(study, made, grader)]
-
-
-def _step_rows(study: Study, made: ModelRows, grader: str) -> Iterator[MeasureRow]:
     # a grade of another text than the scored one is stale
     places = {(response_key(row), row.text_sha256): place for place, row in made.answers.rows()}
+    for grader in made.study.graders:
+        yield from _step_rows(made, grader, places)
+
+
+def _step_rows(made: ModelRows, grader: str, places: Mapping[tuple[Key, str], int]) -> Iterator[MeasureRow]:
     known: dict[str, list[tuple[int, float]]] = defaultdict(list)
     failed: Counter[str] = Counter()
-    for grade in study.used_grades(made.benchmark.name, made.model, grader):
+    for grade in made.study.used_grades(made.benchmark.name, made.model, grader):
         place = places.get((response_key(grade), grade.text_sha256))
         if grade.criterion not in OF_STEPS or place is None:
             continue
@@ -212,4 +183,4 @@ STEP_MEASURES = (
     ),
 )
 
-REASONING = topic("reasoning", of_study(reasoning_rows), STEP_MEASURES, labels=no_labels)
+REASONING = topic("reasoning", reasoning_rows, STEP_MEASURES, labels=no_labels)

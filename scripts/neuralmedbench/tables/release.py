@@ -13,9 +13,8 @@ from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, PASS1_PATI
 from neuralmedbench.tables.calibrated import CALIBRATED, SCORE
 from neuralmedbench.tables.clinicians.opinions import RATERS
 from neuralmedbench.tables.confidence import COVERAGE
-from neuralmedbench.tables.declare import Suppression, Table
+from neuralmedbench.tables.declare import Cells, Suppression, Table, Tables
 from neuralmedbench.tables.parts import RoundPatients, parts_of
-from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 

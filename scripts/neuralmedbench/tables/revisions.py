@@ -7,34 +7,28 @@ from collections.abc import Iterator
 from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.changes import HEADLINE, PASSED, PairedItems, Side, paired_items
-from neuralmedbench.tables.declare import Measure, of_study, topic
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, of_models, topic
 
 Row = MeasureRow | ContrastRow | CountRow
 SAME_TEXT, DIFFERENCE, GAINED, LOST = "same_text", "pass1_difference", "gained", "lost"
 
 
-def revision_rows(study: Study) -> list[Row]:
+@of_models("revisions")
+def revision_rows(made: ModelRows) -> Iterator[Row]:
     """Revisions of a model: the present one against the one before.
 
     What is compared, passes or leading diagnoses, stands in `value_of_slice`. For every model whose
     ledger holds answers of an earlier revision. `source` and `note` name the revisions.
     """
-    rows: list[Row] = []
-    for made in ModelRows.of_models("revisions", study):
-        benchmark, model = made.benchmark, made.model
-        if earlier := benchmark.earlier.get(model):
-            old = Side.of(earlier, benchmark.earlier_responses[model])
-            new = Side.of(benchmark.scores[model], benchmark.responses[model])
-            sides = dict(paired_items(old, new)).get(HEADLINE)
-            rows += _rows(made, sides, (old.revision, new.revision)) if sides else ()
-    return rows
+    benchmark, model = made.benchmark, made.model
+    if earlier := benchmark.earlier.get(model):
+        old = Side.of(earlier, benchmark.earlier_responses[model])
+        new = Side.of(benchmark.scores[model], benchmark.responses[model])
+        if sides := dict(paired_items(old, new)).get(HEADLINE):
+            yield from _rows(made, sides, old.revision, new.revision)
 
 
-def _rows(made: ModelRows, sides: PairedItems, revisions: tuple[str, str]) -> Iterator[Row]:
-    old, new = revisions
+def _rows(made: ModelRows, sides: PairedItems, old: str, new: str) -> Iterator[Row]:
     both = f"{new} against {old}"
     for metric, (part, answers) in sides.answer_changes(made.study.vocabulary, made.study.settings).items():
         cells: Cells = {"slice": "compared", "value_of_slice": metric}
@@ -105,4 +99,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("revisions", of_study(revision_rows), MEASURES)
+TABLE = topic("revisions", revision_rows, MEASURES)

@@ -14,11 +14,9 @@ from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.clinicians.opinions import RATERS
-from neuralmedbench.tables.declare import REPEATABLE, SCORED, Measure, of_study, topic
+from neuralmedbench.tables.declare import REPEATABLE, SCORED, Cells, Measure, MeasureRow, ModelRows, ends_of, needs, topic
 from neuralmedbench.tables.grader_vs_clinician import METRICS, RESPONSE, trust_rows
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows, ends_of
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared, or `similarity.encoder` is empty"
@@ -30,6 +28,7 @@ SIMILARITY, OF_VOCABULARY, OF_CLINICIANS = "similarity", "auc_vs_vocabulary", "a
 Pair = tuple[Score, SimilarityRow]
 
 
+@needs(trust_rows)
 def similarity_rows(study: Study, trust: Iterable[MeasureRow] = ()) -> list[MeasureRow]:
     """Likeness of the words of answers and references, and what it says of a diagnosis.
 
@@ -119,4 +118,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("similarity", of_study(similarity_rows, trust_rows), MEASURES, labels=_labels)
+TABLE = topic("similarity", similarity_rows, MEASURES, labels=_labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -48,6 +48,7 @@ from neuralmedbench.tables.floors import Floor, floors
 from neuralmedbench.tables.outcomes import FULL, Outcomes, gather_outcomes
 
 Record = TypeVar("Record")
+K = TypeVar("K", str, tuple[str, str])
 R = TypeVar("R", Score, Response, Grade)
 Numbered = TypeVar("Numbered", Score, Response, Grade, SimilarityRow)
 
@@ -376,12 +377,12 @@ def _read_benchmark(
         items=items,
         gold=gold,
         # rows of the previous revision are kept separately, for the tables of changes and of what was sent
-        scores={model: _present(rows, models[model]) for model, rows in scores.items()},
-        earlier={model: _earlier(rows, models[model]) for model, rows in scores.items()},
-        responses={model: _present(rows, models[model]) for model, rows in responses.items()},
-        earlier_responses={model: _earlier(rows, models[model]) for model, rows in responses.items()},
-        grades={key: _present(_of_models(rows), models[key[0]]) for key, rows in grades.items()},
-        earlier_grades={key: _earlier(_of_models(rows), models[key[0]]) for key, rows in grades.items()},
+        scores=_of_revisions(scores, models),
+        earlier=_of_revisions(scores, models, earlier=True),
+        responses=_of_revisions(responses, models),
+        earlier_responses=_of_revisions(responses, models, earlier=True),
+        grades=_of_revisions(grades, models),
+        earlier_grades=_of_revisions(grades, models, earlier=True),
         answer_tests=answer_tests,
         layouts={arm.name: arm.layout for arm in arms.values() if arm.layout and arm.shows_all},
         planted=_records_if_there(results / "planted" / f"{name}.parquet", PlantedAnswer),
@@ -437,19 +438,13 @@ def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str
     return refused + question_outcomes(read_questions(folder), pictures)
 
 
-def _present(rows: list[R], model: ModelConfig) -> list[R]:
-    """Keep the rows of the current revision: all tables but those of changes and of what was sent are made from these alone."""
-    return [row for row in rows if row.revision == model.revision]
+def _of_revisions(tables: Mapping[K, list[R]], models: Mapping[str, ModelConfig], *, earlier: bool = False) -> dict[K, list[R]]:
+    """Keep the rows of the current revision of each model, or of the one before; planted errors are no answers of a model."""
 
+    def keeps(row: R) -> bool:
+        return row.model != PLANTED and (row.revision != models[row.model].revision) is earlier
 
-def _earlier(rows: list[R], model: ModelConfig) -> list[R]:
-    """Keep the rows of the previous revision."""
-    return [row for row in rows if row.revision != model.revision]
-
-
-def _of_models(rows: list[Grade]) -> list[Grade]:
-    """Keep the grades of answers of models, without those of planted errors."""
-    return [row for row in rows if row.model != PLANTED]
+    return {key: [row for row in rows if keeps(row)] for key, rows in tables.items()}
 
 
 @cache

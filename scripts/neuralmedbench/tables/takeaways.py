@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 
 from neuralmedbench.records.results import PRIOR, is_simulated
-from neuralmedbench.records.words import counted, decimal, percent, percent_with_span, points, points_span
-from neuralmedbench.tables.declare import Measure
-from neuralmedbench.tables.rows import Cells
-from neuralmedbench.tables.words import Takeaway, largest
+from neuralmedbench.records.words import counted, decimal, percent, points, whole
+from neuralmedbench.tables.declare import Cells, Measure, Takeaway
+from neuralmedbench.tables.words import largest
 
 FEWEST_PATIENTS = 8
 """Patients from which a row is in a sentence. (Our rule.)"""
@@ -85,32 +84,20 @@ def _range_of(measure: Measure, rows: Sequence[Cells]) -> str:
 
 def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
     """Format one number with its interval, or the least and the largest of several."""
+    form, noun = FORMS.get(unit, decimal), " points" if unit == "points" else ""
     ordered = sorted(rows, key=lambda row: float(row[column]))
-    low, high = ordered[0], ordered[-1]
+    if len(rows) == 1:
+        ends = [form(rows[0][end]) for end in ("low", "high") if rows[0].get(end) is not None]
+        span = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
+        return f"{form(rows[0][column])}{noun}{span}"
     models = len({row["model"] for row in rows if row["model"]})
     over = f" over {counted(models, 'model')}" if models else ""
-    if len(rows) == 1:
-        return _with_interval(unit, low, column)
-    form = _form_of(unit)
-    ends = dict.fromkeys((form(low[column]), form(high[column])))
-    noun = " points" if unit == "points" else ""
-    return f"{' to '.join(ends)}{noun}{over}"
+    extremes = dict.fromkeys(form(row[column]) for row in (ordered[0], ordered[-1]))
+    return f"{' to '.join(extremes)}{noun}{over}"
 
 
-def _form_of(unit: str) -> Callable[[float], str]:
-    forms: dict[str, Callable[[float], str]] = {"share": percent, "points": points, "count": lambda value: f"{value:,.0f}"}
-    return forms.get(unit, decimal)
-
-
-def _with_interval(unit: str, row: Cells, column: str) -> str:
-    value, low, high = row[column], row.get("low"), row.get("high")
-    if unit == "share":
-        return percent_with_span(value, low, high)
-    if unit == "points":
-        span = points_span(low, high)
-        return f"{points(value)} points{f' ({span})' if span else ''}"
-    form = _form_of(unit)
-    return form(value) if low is None or high is None else f"{form(value)} ({form(low)} to {form(high)})"
+FORMS: dict[str, Callable[[float], str]] = {"share": percent, "points": points, "count": whole}
+"""Formats of numbers by their unit; of others see `decimal`."""
 
 
 def _answers(rows: Sequence[Cells]) -> str:

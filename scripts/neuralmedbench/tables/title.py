@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from neuralmedbench.estimates.contrasts import ALIKE, DIFFERENT, INCONCLUSIVE
 from neuralmedbench.estimates.intervals import Floats, patients_rate
@@ -14,13 +13,12 @@ from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
 from neuralmedbench.records.words import apart, percent, points, points_span, unsure_span
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, Tables, needs, of_benchmarks, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
+from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Outcomes
 from neuralmedbench.tables.recognition import BLIND_ARMS, CHOICE_ARMS, asks_choice, found, least_of, recognised, scaled_difference
-from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
-from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.takeaways import FEWEST_PATIENTS
 from neuralmedbench.tables.words import best_of, is_closed
@@ -43,20 +41,21 @@ DRAWN = "it draws its answers, and four draws are all right less often than one"
 """Why a model that draws is not said to find more than it recognises."""
 
 
-def title_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[Row]:
+@needs(corrected_family)
+@of_benchmarks
+def title_rows(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> Iterator[Row]:
     """Compare what models recognise and what they find, on the items that are asked as a choice and openly.
 
     `recognised` is right in all rotations, less what a guess gets right; a repeat counts where no rotation lacks an answer. `found` is pass@1 of
     the open answers that were read and graded. `bounds` is the difference if the others had passed, and failed.
     """
-    rows: list[Row] = []
-    for benchmark in study.benchmarks.values():
-        models = [model for model in study.models if asks_choice(benchmark.outcomes, model)]
-        if models:
-            guess = _options_only(study, benchmark)
-            rows.append(guess)
-            rows += [row for model in models for row in _rows(ModelRows("title", study, benchmark, model), family, guess)]
-    return rows
+    models = [model for model in study.models if asks_choice(benchmark.outcomes, model)]
+    if not models:
+        return
+    guess = _options_only(study, benchmark)
+    yield guess
+    for model in models:
+        yield from _rows(ModelRows("title", study, benchmark, model), family, guess)
 
 
 def _options_only(study: Study, benchmark: BenchmarkStudy) -> MeasureRow:
@@ -95,9 +94,9 @@ def _rows(made: ModelRows, family: Mapping[Compared, FamilyTest], guess: Measure
         yield made.rate("found_without_pictures", blind, arm=Arm.NO_IMAGE, interval_of=patients_rate)
         yield made.contrast("picture_in_open", alone.value, blind, other_arm=Arm.NO_IMAGE)
     both = ~np.isnan(known.value + alone.value)
-    yield from _quadrants(made, known.in_all[both] > 0.5, alone.value[both] > 0.5, len(np.unique(outcomes.patients[both])))
+    yield from _quadrants(made, known.in_all > 0.5, alone.value > 0.5, both)
     low, high = (made.contrast("bounds", known.value, end, arm=CHOSEN) for end in (alone.most, alone.least))
-    yield made.plain("bounds", arm=CHOSEN, low=low.difference, high=high.difference, n_items=low.n_items, n_patients=low.n_patients)
+    yield made.plain("bounds", ~np.isnan(known.value + alone.most), arm=CHOSEN, low=low.difference, high=high.difference)
     yield _contrast(made, (known.value, alone.value), family, _why_not(made, alone.left_out, guess))
 
 
@@ -106,10 +105,10 @@ def _recognised_row(made: ModelRows, measure: str, values: Floats, arms: str) ->
     return made.rate(measure, values, arm=arms, interval_of=patients_rate, least=least_of(made.outcomes))
 
 
-def _quadrants(made: ModelRows, recognises: npt.NDArray[np.bool_], finds: npt.NDArray[np.bool_], patients: int) -> Iterator[CountRow]:
+def _quadrants(made: ModelRows, recognises: Mask, finds: Mask, both: Mask) -> Iterator[CountRow]:
     masks = (recognises & finds, recognises & ~finds, ~recognises & finds, ~recognises & ~finds)
     for measure, mask in zip(QUADRANTS, masks, strict=True):
-        yield made.count(measure, int(mask.sum()), len(mask), arm=CHOSEN, n_items=len(mask), n_patients=patients)
+        yield made.count(measure, int((mask & both).sum()), int(both.sum()), arm=CHOSEN, **made.sizes(both))
 
 
 def _contrast(made: ModelRows, sides: tuple[Floats, Floats], family: Mapping[Compared, FamilyTest], why_not: str) -> ContrastRow:
@@ -125,8 +124,7 @@ def _why_not(made: ModelRows, left_out: Floats, guess: MeasureRow) -> str:
     by = made.by(CHOSEN)
     unread = patients_rate(left_out, by).value or 0.0
     chance = patients_rate(chance_of(made.outcomes), by).value or 0.0
-    patients = len(np.unique(made.outcomes.patients[~np.isnan(left_out)]))
-    if patients < FEWEST_PATIENTS:
+    if made.sizes(~np.isnan(left_out))["n_patients"] < FEWEST_PATIENTS:
         return f"fewer than {FEWEST_PATIENTS} patients"
     if unread > MOST_LEFT_OUT:
         return f"{percent(unread)} of its open answers could not be read or graded"
@@ -228,7 +226,7 @@ MEASURES = (
 
 TABLE = topic(
     "title",
-    of_study(title_rows, corrected_family),
+    title_rows,
     MEASURES,
     group=lambda row: (row["benchmark"], row["model"]) if row["measure"] in QUADRANTS else None,
 )

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.suppression import CellSize, mask_of, suppressed_cells
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
 from neuralmedbench.tables.changes import HEADLINE, LEADER, LEFT_OUT, PASSED, PairedItems, Side, paired_items, records_of_items
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Text
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, ResultRow
 
 Sides = Mapping[tuple[str, str], Side]
 MAJORITY = 0.5
@@ -38,32 +43,32 @@ class RunDifferenceRow(ResultRow):
     benchmark: str
     model: str
     model_b: str
-    revision_a: str | None = None
-    revision_b: str | None = None
+    revision_a: Text = None
+    revision_b: Text = None
     arm: str
     strategy: str
     family: str
-    a: float | None = None
-    b: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_passes: float | None = None
-    p_leaders: float | None = None
-    p_holm: float | None = None
-    changed: bool | None = None
-    detectable: float | None = None
-    gained: int | None = None
-    lost: int | None = None
-    same_answers: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    only_a: int | None = None
-    only_b: int | None = None
-    other_question: int | None = None
-    other_reference: int | None = None
-    unanswered: int | None = None
+    a: Number = None
+    b: Number = None
+    difference: Number = None
+    low: Number = None
+    high: Number = None
+    p_value: Number = None
+    p_passes: Number = None
+    p_leaders: Number = None
+    p_holm: Number = None
+    changed: Flag = None
+    detectable: Number = None
+    gained: Count = None
+    lost: Count = None
+    same_answers: Number = None
+    n_items: Count = None
+    n_patients: Count = None
+    only_a: Count = None
+    only_b: Count = None
+    other_question: Count = None
+    other_reference: Count = None
+    unanswered: Count = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +80,14 @@ class ChangedItemRow(ResultRow):
     model_b: str
     item_id: str
     case_id: str
-    family: str | None = None
-    level: str | None = None
-    change: str | None = None
-    a_passes: int | None = None
-    a_samples: int | None = None
-    b_passes: int | None = None
-    b_samples: int | None = None
-    same_answer: bool | None = None
+    family: Text = None
+    level: Text = None
+    change: Text = None
+    a_passes: Count = None
+    a_samples: Count = None
+    b_passes: Count = None
+    b_samples: Count = None
+    same_answer: Flag = None
 
 
 def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> RunDifferenceRow:
@@ -330,3 +335,51 @@ def _unchanged_words(rows: Sequence[Cells], after: str, words: Sequence[tuple[st
     power = f" 8 of 10 such comparisons would show a difference of {points(median(seen), plus='')} points." if seen else ""
     lead = "the largest difference is that of " if len(rows) > 1 else ""
     return f"No change was shown {after}; {lead}pass@1 of {title}: {_difference_words(rows[largest], size)}. {noise}{power}"
+
+
+REFERENCE = ("answer", "findings", "place", "established", "options")
+"""Columns of the bundle of cases that hold the reference of an item."""
+
+
+def read_sides(name: str, results: Path, models: Iterable[Mapping[str, Any]], revisions: Mapping[str, str]) -> dict[tuple[str, str], Side]:
+    """Return the answers of a finished run by benchmark and model, with the requests and the references of that time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the run.
+    results : Path
+        Folder of its results.
+    models : iterable of dict
+        Entry `models` of its provenance: benchmark, model and revision.
+    revisions : dict of str to str
+        Another revision of a model, whose scores the run must still hold.
+
+    Raises
+    ------
+    ConfigError
+        If the run holds no answers of that revision.
+    """
+    sides, references = dict[tuple[str, str], Side](), dict[str, dict[str, tuple[Any, ...]]]()
+    for entry in models:
+        benchmark, model = str(entry["benchmark"]), str(entry["model"])
+        revision = revisions.get(model, str(entry["revision"]))
+        scores = [row for row in read_records(results / "scores" / benchmark / f"{model}.parquet", Score) if row.revision == revision]
+        if not scores and revision != str(entry["revision"]):
+            message = f"{model}@{revision}: the run {name} holds no answers of this revision to {benchmark}; it has {entry['revision']}"
+            raise ConfigError(message)
+        if benchmark not in references:
+            references[benchmark] = _references(results / "cases" / f"{benchmark}.parquet")
+        requests = _requests(results / "responses" / benchmark / f"{model}.parquet", revision)
+        sides[benchmark, model] = Side(revision, scores, requests, references[benchmark])
+    return sides
+
+
+def _requests(path: Path, revision: str) -> dict[tuple[str, str, str], str]:
+    rows = pq.read_table(path, columns=["item_id", "arm", "strategy", "revision", "request_id"]).to_pylist()
+    return {(row["item_id"], row["arm"], row["strategy"]): row["request_id"] for row in rows if row["revision"] == revision}
+
+
+def _references(path: Path) -> dict[str, tuple[Any, ...]]:
+    rows = pq.read_table(path, columns=["item_id", *REFERENCE]).to_pylist()
+    return {row["item_id"]: tuple(tuple(cell) if isinstance(cell := row[name], list) else cell for name in REFERENCE) for row in rows}

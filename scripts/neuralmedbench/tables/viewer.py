@@ -12,11 +12,9 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.study import BenchmarkStudy
 
 INVISIBLE = "isointense"
 TO_LESION = "views_to_lesion"
@@ -68,15 +66,12 @@ def _in_head(view: SliceView) -> bool:
     return slices.first_in_head <= view.number <= slices.last_in_head
 
 
-def viewer_rows(study: Study) -> list[MeasureRow | ContrastRow]:
+@of_models("viewer")
+def viewer_rows(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:
     """Slices that models ask for, and whether the lesion was before them.
 
     Measures of each answer, mean by item, then over items.
     """
-    return [row for made in ModelRows.of_models("viewer", study) if made.benchmark.requests for row in _rows(made)]
-
-
-def _rows(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:
     benchmark = made.benchmark
     lesions = {row.item_id: row.lesion for row in benchmark.gold}
     requests: dict[str, Request] = {row.item_id: row for row in benchmark.requests if row.viewer is not None}
@@ -173,4 +168,4 @@ MEASURES = (
     Measure("views", "Views", "Views of an answer, on average.", "number", main=False),
 )
 
-TABLE = topic("viewer", of_study(viewer_rows), MEASURES)
+TABLE = topic("viewer", viewer_rows, MEASURES)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from neuralmedbench.estimates.contrasts import DIFFERENT
 from neuralmedbench.records.results import PATIENT, PRIOR
 from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span, points, points_span
-from neuralmedbench.tables.rows import Cells, Tables
+from neuralmedbench.tables.declare import Cells, Tables
+from neuralmedbench.tables.family import PRIMARY
 from neuralmedbench.tables.study import Study
 
-PRIMARY, TITLE, PICTURES, MODELS = "primary", "title", "pictures", "models"
-"""Kinds of comparisons that sentences at a glance may claim; the first is a family, too."""
+TITLE, PICTURES, MODELS = "title", "pictures", "models"
+"""Kinds of comparisons that sentences at a glance may claim, beside the primary."""
 
 MOST_EXPLORED = 3
 """Most exploratory differences in a sentence."""
@@ -58,14 +58,6 @@ def exploratory(study: Study, head: str, rows: Iterable[Cells]) -> str:
     if len(rows) > MOST_EXPLORED:
         parts.append(f"{len(rows) - MOST_EXPLORED} more are in the table")
     return f"{head} (exploratory): {'; '.join(parts)}." if parts else ""
-
-
-@dataclass(frozen=True)
-class Takeaway:
-    """The line above a block: its takeaway, and its counts (without `n =`)."""
-
-    takeaway: str
-    n: str
 
 
 def share(row: Cells, name: str) -> str:

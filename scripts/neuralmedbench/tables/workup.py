@@ -10,11 +10,9 @@ from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.study import BenchmarkStudy
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -47,17 +45,14 @@ GAINS = {
 Row = MeasureRow | ContrastRow
 
 
-def work_up_rows(study: Study) -> list[Row]:
+@of_models("workup")
+def work_up_rows(made: ModelRows) -> Iterator[Row]:
     """Work-ups: the evidence that models ask for, and the diagnoses that they draw from it.
 
     Measures of each answer (`scoring.workup`), mean by item, then over items. By message (slice
     `turn`), an answer that has ended keeps its last statement, so that all are over the same
     answers.
     """
-    return [row for made in ModelRows.of_models("workup", study) if made.benchmark.requests for row in _rows(made)]
-
-
-def _rows(made: ModelRows) -> Iterator[Row]:
     benchmark = made.benchmark
     gold = {row.item_id: row for row in benchmark.gold}
     requests = {(row.item_id, row.arm): row for row in benchmark.requests if row.inquiry is not None and row.inquiry.is_work_up}
@@ -257,4 +252,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("workup", of_study(work_up_rows), MEASURES)
+TABLE = topic("workup", work_up_rows, MEASURES)

@@ -15,7 +15,6 @@ from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1, R
 from neuralmedbench.tables import (
     answer_errors,
     calibrated,
-    calls,
     cohort,
     confidence,
     contamination,
@@ -48,19 +47,29 @@ from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.contrasts import model_pairs
-from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.family import corrected_family, picture_benchmarks
+from neuralmedbench.tables.declare import (
+    SHAPES,
+    Cells,
+    ContrastRow,
+    CountRow,
+    MeasureRow,
+    ResultRow,
+    Results,
+    Table,
+    Tables,
+    Takeaway,
+    types_of,
+)
+from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.pass_rules import definitions
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways import topic_takeaway
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
-# the order matters: `cost` reads the rows of `leaderboard`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     rates.TABLE,
@@ -97,7 +106,7 @@ TABLES: tuple[Table, ...] = (
     deid_audit.TABLE,
     cohort.COHORT,
     cost.TABLE,
-    calls.DESTINATIONS,
+    cost.DESTINATIONS,
     contrasts.READERS,
     opinions.RATINGS,
     agreement.AGREEMENT,
@@ -123,11 +132,9 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     release : Release or None
         Audience: in a public run numbers about few patients who are not public are hidden.
     """
-    # make all tables in order, then hide what a public run may not show
+    # make all tables, then hide what a public run may not show
     results, pools = Results(study), reference_pools(study)
-    for table in TABLES:
-        results.tables[table.name] = table.rows(results)
-    cells = {table.name: with_pool_marks(results.tables[table.name], pools) for table in TABLES}
+    cells = {table.name: with_pool_marks(results.once(table.rows), pools) for table in TABLES}
     marks = ClusterMarks(study)
     cells = {table.name: marks.marked(table, cells[table.name]) for table in TABLES}
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
@@ -141,8 +148,12 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
-    told_of = trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)} | shown.notes()
-    pairs = results.once(model_pairs, corrected_family)
+    told_of = (
+        trust_notes(rest, seen)
+        | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest), "measures": measures_of_topics()}
+        | shown.notes()
+    )
+    pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
 
@@ -205,13 +216,14 @@ def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
 
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
     """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
-    takeaways = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
     simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
+    lines: dict[str, Takeaway | None] = {}
     for table in TABLES:
-        line = topic_takeaway(tables[table.name], table.measures, simulated) if table.is_topic else None
-        if line and table.name not in takeaways:
-            takeaways[table.name] = line
-    return {block: {"takeaway": line.takeaway, "n": line.n} for block, line in takeaways.items()}
+        if table.takeaways is None:
+            lines[table.name] = topic_takeaway(tables[table.name], table.measures, simulated)
+        else:
+            lines |= {block: words(study, tables) for block, words in table.takeaways.items()}
+    return {block: asdict(line) for block, line in lines.items() if line}
 
 
 def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Cells]]:
@@ -224,7 +236,11 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
     return found
 
 
+def measures_of_topics() -> dict[str, list[Cells]]:
+    """Return the definitions of the measures of every topic, in the order of the page."""
+    return {table.name: [asdict(measure) for measure in table.measures] for table in TABLES if table.is_topic}
+
+
 def result_columns() -> str:
-    """Return the JSON text of the columns of every file with their types, and of the topics with their measures (`records.result_columns`)."""
-    topics = {table.name: [asdict(measure) for measure in table.measures] for table in TABLES if table.is_topic}
-    return json.dumps({"files": file_columns(), "topics": topics}, indent=1) + "\n"
+    """Return the JSON text of the columns of every file with their types, and of the topics (`records.result_columns`)."""
+    return json.dumps({"files": file_columns(), "topics": list(measures_of_topics())}, indent=1) + "\n"

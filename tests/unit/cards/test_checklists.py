@@ -21,6 +21,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.elements import answers_on_page, check_places, filled_elements
 from neuralmedbench.report.page import elements_of
+from neuralmedbench.tables.write import measures_of_topics
 
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
 ROW = '<tr><th scope="row">'
@@ -86,7 +87,7 @@ def test_the_datasheet_asks_what_its_authors_ask() -> None:
 
 def test_every_place_is_a_block_or_an_element_of_it() -> None:
     cards = {name: read_card(ROOT / "config", name).forms for name in CARDS}
-    parts = {anchor: elements_of(block, anchor) for block in BLOCKS for anchor in block.anchors}
+    parts = {anchor: elements_of(block, anchor, measures_of_topics()) for block in BLOCKS for anchor in block.anchors}
     check_places({"guidelines": guidelines().values(), **cards}, parts)
     items = [item for forms in (guidelines().values(), *cards.values()) for form in forms for item in form.items]
     assert len({block for item in items for block in item.blocks}) > 15

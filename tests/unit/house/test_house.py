@@ -42,8 +42,8 @@ WITHOUT_WORKFLOW = "deid/release"
 """De-identifies a folder of scans outside the workflow: runs ingest and de-identification in sequence, as the rules do."""
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
 HEAVY = {"litellm", "pycld2", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
-FRAMES = {"tables/answers.py", "tables/frames.py"}
-"""The one index of answers, and the tables for notebooks: a frame drops, merges and reads in silence, so that it has one door each."""
+FRAMES = {"tables/frames.py"}
+"""The tables for notebooks: a frame drops, merges and reads in silence, so that it has one door."""
 BARE = r"\.(groupby|merge|pivot|pivot_table|read_csv)\("
 GROUPING = r"\.item_id\]+(\.(append|add|extend)\(| \+=)|setdefault\([^)]*\.item_id"
 GROUPED = {"tables/bundle.py"}

@@ -32,7 +32,7 @@ from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, Request, R
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.workup import measures_of_asking
 from neuralmedbench.tables.bundle import turns_of
-from neuralmedbench.tables.calls import destination_rows
+from neuralmedbench.tables.cost import destination_rows
 
 FACTS = tuple(
     Fact(text=text, kind=STATEMENT)

@@ -17,8 +17,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.responses import Response, ResponseState, served_by
 from neuralmedbench.records.scores import Grade, text_digest
-from neuralmedbench.tables.calls import destination_rows
-from neuralmedbench.tables.cost import request_rows
+from neuralmedbench.tables.cost import destination_rows, request_rows
 from neuralmedbench.tables.first_screen import sentences, served_badges, served_sentences, served_statements
 from neuralmedbench.tables.study import Study, read_study
 

@@ -29,8 +29,8 @@ from neuralmedbench.tables.clinical.accuracy import (
     reading_rows,
 )
 from neuralmedbench.tables.clinical.urgency import urgency_rows
+from neuralmedbench.tables.declare import CountRow
 from neuralmedbench.tables.release import Release
-from neuralmedbench.tables.rows import CountRow
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables
 

@@ -22,8 +22,7 @@ from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import types_of_table
-from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.rows import SHAPES
+from neuralmedbench.tables.declare import KINDS, SHAPES, Results, Table, types_of
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES, file_columns
 
@@ -47,10 +46,7 @@ def made(root: Path) -> Results:
         vocabulary=Path("config/vocabulary.yaml"),
         settings=IntervalSettings(resamples=20, seed=1, margin=0.3),
     )
-    results = Results(study)
-    for table in TABLES:
-        results.tables[table.name] = table.rows(results)
-    return results
+    return Results(study)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +56,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_cells_are_of_the_declared_types(results: Results, table) -> None:  # type: ignore[no-untyped-def]
-    for row in results.tables[table.name]:
+    for row in results.once(table.rows):
         assert type(row) in (SHAPES.values() if table.is_topic else {table.row})
-        optional = {one.name for one in fields(row) if str(one.type).endswith(" | None")}
+        optional = {one.name for one in fields(row) if one.type in KINDS}
         for column, kind in types_of(type(row)).items():
             value = row[column]
             fits = isinstance(value, PYTHON_TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
@@ -91,7 +87,7 @@ UNITS = {"share", "points", "number", "count", "dollars"}
 def test_every_number_of_a_topic_has_one_definition(results: Results, topic: Table) -> None:
     names = [measure.name for measure in topic.measures]
     assert len(set(names)) == len(names)
-    made_here = {row["measure"] for row in results.tables[topic.name]}
+    made_here = {row["measure"] for row in results.once(topic.rows)}
     assert numbers_of_references()[topic.name] | made_here <= set(names)
 
 

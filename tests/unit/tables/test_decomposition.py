@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import unwrap
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +16,9 @@ from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
 from neuralmedbench.records.items import Arm, Family, Gold, Level, Runner
 from neuralmedbench.tables.calibrated import GraderAccuracy
-from neuralmedbench.tables.decomposition import TOLD, _rows, share_beyond_grader
+from neuralmedbench.tables.declare import ModelRows
+from neuralmedbench.tables.decomposition import TOLD, decomposition_rows, share_beyond_grader
 from neuralmedbench.tables.outcomes import gather_outcomes
-from neuralmedbench.tables.shapes import ModelRows
 
 FAST = IntervalSettings(resamples=1000)
 RIGHT, WRONG = np.ones(40), np.zeros(40)
@@ -87,7 +88,7 @@ def rows_of(full: list[bool | None], told: list[bool | None]) -> dict[tuple[str,
     gold = [Gold(item_id=of.item_id, answer="stroke") for of in items]
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
     made = ModelRows("decomposition", SimpleNamespace(settings=FAST), SimpleNamespace(name=DEPTH, outcomes=outcomes), "m")  # type: ignore[arg-type]
-    return {(row.measure, row.arm): row for row in _rows(made, None)}
+    return {(row.measure, row.arm): row for row in unwrap(decomposition_rows)(made, None)}
 
 
 def test_only_items_that_are_answered_under_both_arms_count() -> None:

@@ -7,8 +7,8 @@ import pytest
 from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.records.items import Family, Level
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.reasoning import differential_rows
-from neuralmedbench.tables.rows import MeasureRow
 
 ITEMS = [
     open_item(0, "p0"),

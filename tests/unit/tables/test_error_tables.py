@@ -25,11 +25,12 @@ from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart,
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.answer_errors import error_rows
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.reasoning import reasoning_rows
-from neuralmedbench.tables.rows import MeasureRow
+from neuralmedbench.tables.write import measures_of_topics
 
 SETTINGS = IntervalSettings(resamples=500)
 ITEMS = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(4)]
@@ -302,7 +303,11 @@ def block(rows: Sequence[MeasureRow] = ()) -> str:
     of_run = {"errors": [{column: cell(row.get(column)) for column in types_of_table("errors")} for row in rows]}
     tables = {"reasoning": [], "juries": [], "leaderboard": []} | of_run
     source = SimpleNamespace(figures={"errors": ""})
-    return templates({}).get_template("blocks/errors.html.j2").render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=source)
+    return (
+        templates({"measures": measures_of_topics()})
+        .get_template("blocks/errors.html.j2")
+        .render(tables=tables, titles={"e": "<Errors>"}, looks={}, source=source)
+    )
 
 
 def lines_of(text: str) -> list[str]:

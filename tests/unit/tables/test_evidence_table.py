@@ -20,9 +20,9 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.scoring.evidence import ASKED, KINDS, Pictures
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.evidence import evidence_items, evidence_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
-from neuralmedbench.tables.rows import MeasureRow
 
 FAST = IntervalSettings(resamples=200)
 PATIENTS = 12

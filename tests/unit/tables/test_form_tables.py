@@ -51,7 +51,7 @@ def study() -> Study:
     scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "A glioblastoma can look like this.", repeat=1)
     scores += [replace(row, arm="no_image") for row in scores]
     benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, outcomes=None, scores={"m": scores, "silent": []})
-    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
+    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, models=benchmark.scores, settings=IntervalSettings(100, 1, 0.95)))
 
 
 def test_fields_tell_coverage_from_accuracy(study: Study) -> None:

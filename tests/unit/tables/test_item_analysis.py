@@ -23,6 +23,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.tables import item_analysis
 from neuralmedbench.tables.answers import gather_answers
 from neuralmedbench.tables.contrasts import model_pairs, pair_rows
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.item_analysis import (
     BLIND,
     EVERYBODY,
@@ -37,7 +38,6 @@ from neuralmedbench.tables.item_analysis import (
 )
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.release import Release
-from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study, read_study
 from neuralmedbench.tables.write import write_tables
 

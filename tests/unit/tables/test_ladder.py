@@ -20,11 +20,11 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.tables.declare import MeasureRow
 from neuralmedbench.tables.floors import floors
 from neuralmedbench.tables.ladder import ladder_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.pass_rules import STAGES_RULE, pass_rule
-from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.study import Study
 
 PATIENTS = 40

@@ -27,9 +27,9 @@ from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.explain_reading import describe_reading
 from neuralmedbench.tables import cohort
 from neuralmedbench.tables.cohort import CaseAnswers
+from neuralmedbench.tables.declare import Cells
 from neuralmedbench.tables.missing import bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import Key, Outcomes, gather_outcomes
-from neuralmedbench.tables.rows import Cells
 from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.write import write_tables
 

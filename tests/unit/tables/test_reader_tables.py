@@ -87,7 +87,7 @@ def test_the_page_shows_both_rates_beside_their_difference(study: Study, tmp_pat
     shown = ("pairs", "revisions", "contamination", "readers")
     tables = {name: with_marks(rows) for name, rows in read_results(tmp_path, ("leaderboard", *shown)).items()}
     titles = {name: model.title for name, model in study.models.items()}
-    environment = templates(json.loads((tmp_path / "notes.json").read_text(encoding="utf-8"))["blocks"])
+    environment = templates(json.loads((tmp_path / "notes.json").read_text(encoding="utf-8")))
     # the eight questions of this round are of fewer patients than a line of the page is about
     environment.globals["SHOWN_FROM"] = 0
     source = SimpleNamespace(notes={"min_difference": {}}, provenance={})

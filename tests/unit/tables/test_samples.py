@@ -10,8 +10,8 @@ import pytest
 from fixtures.tables import DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.declare import CountRow
 from neuralmedbench.tables.form import sample_rows
-from neuralmedbench.tables.rows import CountRow
 from neuralmedbench.tables.study import Study, read_study
 
 

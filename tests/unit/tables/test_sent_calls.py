@@ -27,8 +27,7 @@ from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.tables.calls import destination_rows
-from neuralmedbench.tables.cost import cost_rows, request_rows
+from neuralmedbench.tables.cost import cost_rows, destination_rows, request_rows
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import Study
 

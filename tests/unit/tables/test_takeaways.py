@@ -9,17 +9,16 @@ import pytest
 
 from neuralmedbench.records.results import PRIOR
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
-from neuralmedbench.tables.declare import Measure
+from neuralmedbench.tables.cost import destinations_takeaway
+from neuralmedbench.tables.declare import Measure, Tables, Takeaway
 from neuralmedbench.tables.readiness import readiness_takeaway
-from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways import FEWEST_PATIENTS, SIMULATED_ALONE, topic_takeaway
-from neuralmedbench.tables.words import Takeaway, begun, without_head
+from neuralmedbench.tables.words import begun, without_head
 from neuralmedbench.tables.write import TABLES
 
-TAKEAWAYS = {block: words for table in TABLES for block, words in table.takeaways.items()}
+TAKEAWAYS = {block: words for table in TABLES for block, words in (table.takeaways or {}).items()}
 SAID_BY_TEMPLATES = {"numbers", "published", "checklists"}
 
 

@@ -14,10 +14,10 @@ from fixtures.title_contrast import SETS, Cell, Set, broken, broken_set, grid, m
 from fixtures.titles import ARMS, title_study
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.records.results import PRIOR
+from neuralmedbench.tables.declare import Cells
 from neuralmedbench.tables.family import Compared, corrected_family
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.recognition import CHOICE_ARMS, MISSING, NONE, found, recognised, recognised_of, scaled_difference
-from neuralmedbench.tables.rows import Cells
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.title import CONTRAST, QUADRANTS, TABLE, Row, title_rows, title_sentence
 from neuralmedbench.tables.words import TITLE, claims_of

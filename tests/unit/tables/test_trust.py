@@ -453,7 +453,7 @@ def block(name: str, tables: Tables, told: dict[str, Any]) -> str:
     config = SimpleNamespace(title="A benchmark")
     source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures=dict.fromkeys(FIGURES, ""), profile="public")
     found = {one: {"colour": "#000", "path": "", "hollow": False} for one in (*MODELS, "prior")}
-    return templates(told["blocks"]).get_template(f"blocks/{name}.html.j2").render(source=source, tables=tables, titles={}, looks=found)
+    return templates(told).get_template(f"blocks/{name}.html.j2").render(source=source, tables=tables, titles={}, looks=found)
 
 
 def model(name: str, *, backend: str = "litellm", api_base: str | None = None) -> ModelConfig:

@@ -16,7 +16,7 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
 from neuralmedbench.tables.contrasts import arm_rows, oracle_arms
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
+from neuralmedbench.tables.declare import ContrastRow, MeasureRow
 from neuralmedbench.tables.viewer import viewer_measures, viewer_rows
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))

@@ -1,4 +1,4 @@
-"""Columns of every table of results with their types, and the measures of every topic: `columns.json`, which `make docs` writes from `tables`."""
+"""Columns of every table of results with their types, and the topics: `columns.json`, which `make docs` writes from `tables`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,3 @@ TABLES: dict[str, dict[str, str]] = _CONTENT["files"]
 
 TOPICS: tuple[str, ...] = tuple(_CONTENT["topics"])
 """Values of the column `topic` of `measures.csv`, `contrasts.csv` and `counts.csv`."""
-
-MEASURES: dict[str, dict[str, dict[str, str | bool]]] = {
-    topic: {measure["name"]: measure for measure in measures} for topic, measures in _CONTENT["topics"].items()
-}
-"""By topic, and by value of the column `measure`: `title`, `text` (its definition), `unit` and `main` (`tables.declare.Measure`)."""

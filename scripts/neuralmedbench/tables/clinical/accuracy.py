@@ -17,10 +17,21 @@ from neuralmedbench.tables.clinical.readings import (
     diagnostic_items,
     readings_of,
 )
-from neuralmedbench.tables.declare import MODEL, Measure, Suppression, Table, of_study, topic
-from neuralmedbench.tables.rows import Cells, CountRow, MeasureRow, ModelRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import (
+    MODEL,
+    Cells,
+    Count,
+    CountRow,
+    Measure,
+    MeasureRow,
+    ModelRow,
+    ModelRows,
+    Suppression,
+    Table,
+    of_benchmarks,
+    topic,
+)
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SENSITIVITY, SPECIFICITY, BEST_CASE = "sensitivity", "specificity", "best_case"
 """Measures; the last is one of the others if all indeterminate answers were right."""
@@ -29,21 +40,19 @@ SIDES = ("with", SENSITIVITY, "tp", "fn"), ("without", SPECIFICITY, "tn", "fp")
 """Measure and counts of the items with a target condition, and of those without it."""
 
 
-def accuracy_rows(study: Study) -> list[MeasureRow | CountRow]:
+@of_benchmarks
+def accuracy_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow | CountRow]:
     """Answers read as a diagnostic test, by target condition (`value_of_slice`).
 
     `slice` says whether the items are those with the condition or without it.
     """
-    rows: list[MeasureRow | CountRow] = []
-    for benchmark in study.benchmarks.values():
-        asked = diagnostic_items(study, benchmark)
-        targets = asked.targets
-        for model in study.models if targets else ():
-            made = ModelRows("accuracy", study, benchmark, model)
-            readings = readings_of(study, benchmark, model, asked)
-            for target in targets:
-                rows += _rows_of(made, asked, readings, target)
-    return rows
+    asked = diagnostic_items(study, benchmark)
+    targets = asked.targets
+    for model in study.models if targets else ():
+        made = ModelRows("accuracy", study, benchmark, model)
+        readings = readings_of(study, benchmark, model, asked)
+        for target in targets:
+            yield from _rows_of(made, asked, readings, target)
 
 
 def _rows_of(made: ModelRows, asked: DiagnosticItems, readings: Readings, target: TargetCondition) -> Iterator[MeasureRow | CountRow]:
@@ -78,42 +87,35 @@ class ReadingRow(ModelRow):
 
     reference: str
     named: str
-    answers: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+    answers: Count = None
+    n_items: Count = None
+    n_patients: Count = None
 
 
-def reading_rows(study: Study) -> list[ReadingRow]:
+@of_benchmarks
+def reading_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ReadingRow]:
     """Rows of `readings.csv`: cells of the cross-tabulation with an answer, and its diagonal; items and patients are those of the reference."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        asked = diagnostic_items(study, benchmark)
-        groups = np.array([truth.group for truth in asked.truth])
-        for model in study.models:
-            readings = readings_of(study, benchmark, model, asked)
-            if not readings.scores:
-                continue
-            counts = Counter[tuple[str, str]]()
-            for place, finding in zip(readings.places, readings.named, strict=True):
-                counts[groups[place], finding.group if finding.state == READ else finding.state] += 1
-            for reference in sorted(set(groups.tolist())):
-                own = groups == reference
-                cells = {name: number for (group, name), number in counts.items() if group == reference}
-                missing = int(readings.expected[own].sum()) - sum(cells.values())
-                cells = {reference: 0} | cells | ({MISSING: missing} if missing else {})
-                rows += [
-                    ReadingRow(
-                        benchmark=benchmark.name,
-                        model=model,
-                        reference=reference,
-                        named=name,
-                        answers=number,
-                        n_items=int(own.sum()),
-                        n_patients=asked.patients_of(own),
-                    )
-                    for name, number in sorted(cells.items(), key=lambda cell: (cell[0] in UNNAMED, cell[0]))
-                ]
-    return rows
+    asked = diagnostic_items(study, benchmark)
+    groups = np.array([truth.group for truth in asked.truth])
+    for model in study.models:
+        readings = readings_of(study, benchmark, model, asked)
+        named = [finding.group if finding.state == READ else finding.state for finding in readings.named]
+        for reference in sorted(set(groups.tolist())) if named else ():
+            own = groups == reference
+            counts = Counter({reference: 0})
+            counts.update(name for place, name in zip(readings.places, named, strict=True) if own[place])
+            if missing := int(readings.expected[own].sum()) - counts.total():
+                counts[MISSING] = missing
+            for name in sorted(counts, key=lambda name: (name in UNNAMED, name)):
+                yield ReadingRow(
+                    benchmark=benchmark.name,
+                    model=model,
+                    reference=reference,
+                    named=name,
+                    answers=counts[name],
+                    n_items=int(own.sum()),
+                    n_patients=asked.patients_of(own),
+                )
 
 
 MEASURES = (
@@ -167,7 +169,7 @@ MEASURES = (
 
 ACCURACY = topic(
     "accuracy",
-    of_study(accuracy_rows),
+    accuracy_rows,
     MEASURES,
     labels=lambda row: [(row["slice"], row["value_of_slice"])],
 )
@@ -175,6 +177,6 @@ ACCURACY = topic(
 READINGS = Table(
     name="readings",
     row=ReadingRow,
-    rows=of_study(reading_rows),
+    rows=reading_rows,
     suppression=Suppression(f"{MODEL} reference named", mark="", labels=lambda row: [("confused", row["reference"])]),
 )

@@ -25,11 +25,8 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import Measure, of_study, topic
-from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.declare import Cells, Measure, MeasureRow, ModelRows, of_benchmarks, topic
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_other", "called_normal", "no_diagnosis")
 """Every answer to a time-critical reference is one of these: the reference, a wider term of it, something else, a normal scan, or nothing."""
@@ -55,20 +52,19 @@ def outcome_of(score: Score, named: Finding) -> str:
     return WIDER if score.right_family else OTHER
 
 
-def urgency_rows(study: Study) -> list[MeasureRow]:
+@of_benchmarks
+def urgency_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[MeasureRow]:
     """Answers to time-critical references, and statements that must not be made.
 
     A model with too many missing answers has counts and no rates. `note` says within what time, and
     who says so.
     """
-    rows: list[MeasureRow] = []
-    for benchmark in study.benchmarks.values():
-        asked = diagnostic_items(study, benchmark)
-        urgent = time_critical_items(study, asked)
-        for model in study.models:
-            made = ModelRows("urgency", study, benchmark, model)
-            rows += [*_urgent_shares(made, asked, urgent), *_must_not(made, asked, urgent)]
-    return rows
+    asked = diagnostic_items(study, benchmark)
+    urgent = time_critical_items(study, asked)
+    for model in study.models:
+        made = ModelRows("urgency", study, benchmark, model)
+        yield from _urgent_shares(made, asked, urgent)
+        yield from _must_not(made, asked, urgent)
 
 
 def _urgent_shares(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterator[MeasureRow]:
@@ -79,36 +75,30 @@ def _urgent_shares(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> I
     outcomes = np.array([outcome_of(score, named) for score, named in zip(readings.scores, readings.named, strict=True)])
     groups: dict[str, list[int]] = {TIME_CRITICAL: list(urgent)}
     for place in urgent:
-        groups.setdefault(_name_of(asked, place), []).append(place)
+        entry = asked.entries[place]
+        groups.setdefault(entry.name if entry else "", []).append(place)
     for references, places in groups.items():
         own = np.isin(np.arange(readings.n_items), places)
         answers = int(own[readings.places].sum())
         missing = int(readings.expected[own].sum()) - answers
         complete = missing <= made.study.settings.max_missing_fraction * (answers + missing)
         cells: Cells = {"slice": REFERENCES, "value_of_slice": references, "n_answers": answers, "left_out": missing}
-        if references != TIME_CRITICAL:
-            entry = urgent[places[0]]
-            cells["note"] = f"{entry.within}: {entry.source}"
         cells |= {"n_items": len(places), "n_patients": asked.patients_of(own)}
+        if references != TIME_CRITICAL:
+            cells["note"] = f"{urgent[places[0]].within}: {urgent[places[0]].source}"
         for measure in (MISSED, *ANSWERS):
             event = np.isin(outcomes, (OTHER, CALLED_NORMAL) if measure == MISSED else (measure,))
             values = np.where(own, readings.share(event), np.nan)
             interval = rate_interval(values, asked.by_patient(made.study.settings)) if complete else Interval()
-            cells |= {"value": interval.value, "low": interval.low, "high": interval.high}
-            yield MeasureRow(benchmark=made.benchmark.name, model=made.model, topic=made.topic, measure=measure, **cells)
-
-
-def _name_of(asked: DiagnosticItems, place: int) -> str:
-    entry = asked.entries[place]
-    return entry.name if entry is not None else ""
+            yield made.plain(measure, value=interval.value, low=interval.low, high=interval.high, **cells)
 
 
 def _must_not(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterator[MeasureRow]:
     """Yield the share of the statements that must not be made and that a model makes, over all and over time-critical references."""
-    study, benchmark, outcomes = made.study, made.benchmark, made.outcomes
+    study, outcomes = made.study, made.outcomes
     wanted = [forbidding(gold) for gold in outcomes.gold]
     values: list[tuple[int, float]] = []
-    tables = [grades_by_response(benchmark.grades.get((made.model, grader), [])) for grader in study.graders]
+    tables = [grades_by_response(made.benchmark.grades.get((made.model, grader), [])) for grader in study.graders]
     for place, score in made.answers.there.rows():
         names = wanted[place]
         if not names:
@@ -120,27 +110,14 @@ def _must_not(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterat
         grades = next((one for one in judged if all(name in one for name in names)), None)
         if grades is not None:
             values.append((place, float(np.mean([grades[name].value or 0.0 for name in names]))))
-    critical = {asked.items[place].item_id for place in urgent}
-    samples = outcomes.counts[Key(made.model)].samples
-    for references in (ALL_REFERENCES, TIME_CRITICAL):
-        inside = np.array(
-            [
-                bool(names) and (references == ALL_REFERENCES or item.item_id in critical)
-                for names, item in zip(wanted, outcomes.items, strict=True)
-            ]
-        )
+    samples, every = outcomes.counts[made.key()].samples, np.array([bool(names) for names in wanted], dtype=bool)
+    critical = every & np.isin(np.arange(len(every)), asked.places[list(urgent)])
+    for references, inside in ((ALL_REFERENCES, every), (TIME_CRITICAL, critical)):
         own = [(place, value) for place, value in values if inside[place]]
         if not own:
             continue
         missing = int(samples[inside].sum()) - len(own)
-        patients = len(np.unique(outcomes.patients[inside]))
-        cells: Cells = {
-            "slice": REFERENCES,
-            "value_of_slice": references,
-            "left_out": missing,
-            "n_items": int(inside.sum()),
-            "n_patients": patients,
-        }
+        cells: Cells = {"slice": REFERENCES, "value_of_slice": references, "left_out": missing} | made.sizes(inside)
         row = made.mean(MUST_NOT, own, **cells)
         complete = missing <= study.settings.max_missing_fraction * (len(own) + missing)
         yield row if complete else replace(row, value=None, low=None, high=None)
@@ -177,4 +154,4 @@ MEASURES = (
     ),
 )
 
-TABLE = topic("urgency", of_study(urgency_rows), MEASURES, labels=_labels)
+TABLE = topic("urgency", urgency_rows, MEASURES, labels=_labels)

@@ -15,8 +15,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.scores import Rating, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.tables.declare import Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Suppression, Table, Text
 from neuralmedbench.tables.study import Study
 
 RoundKey = tuple[str, bool]
@@ -189,20 +188,20 @@ class AgreementRow(ResultRow):
     """One coefficient of agreement on one axis of one round, or one number of a rater, on one axis or over all."""
 
     round_id: str
-    simulated: bool | None = None
-    axis: str | None = None
-    between: str | None = None
-    rater_a: str | None = None
-    rater_b: str | None = None
+    simulated: Flag = None
+    axis: Text = None
+    between: Text = None
+    rater_a: Text = None
+    rater_b: Text = None
     measure: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n_responses: int | None = None
-    n_patients: int | None = None
-    n_raters: int | None = None
-    undefined: int | None = None
-    note: str | None = None
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    n_responses: Count = None
+    n_patients: Count = None
+    n_raters: Count = None
+    undefined: Count = None
+    note: Text = None
 
 
 def agreement_rows(study: Study) -> list[AgreementRow]:
@@ -304,6 +303,6 @@ def _coefficient_row(by: ByPatient, measure: str, value: float, draws: Floats, *
 AGREEMENT = Table(
     name="agreement",
     row=AgreementRow,
-    rows=of_study(agreement_rows),
+    rows=agreement_rows,
     suppression=Suppression("round_id simulated axis between rater_a rater_b measure note"),
 )

@@ -12,11 +12,9 @@ from neuralmedbench.records.results import SIMULATED
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.declare import Cells, Count, Flag, Number, ResultRow, Suppression, Table, Tables, Takeaway, Text
 from neuralmedbench.tables.parts import MARK, reference_pools
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
 
 RatedValue = tuple[Rating, float | None]
 
@@ -200,14 +198,14 @@ class RatingRow(ResultRow):
 
     round_id: str
     model: str
-    in_reference_pool: bool | None = None
-    axis: str | None = None
-    n: int | None = None
-    responses: int | None = None
-    mean: float | None = None
-    adjudicated: int | None = None
-    stale: int | None = None
-    simulated: bool | None = None
+    in_reference_pool: Flag = None
+    axis: Text = None
+    n: Count = None
+    responses: Count = None
+    mean: Number = None
+    adjudicated: Count = None
+    stale: Count = None
+    simulated: Flag = None
 
 
 def rating_rows(study: Study) -> list[RatingRow]:
@@ -255,7 +253,7 @@ def ratings_takeaway(study: Study, tables: Tables) -> Takeaway:
 RATINGS = Table(
     name="ratings",
     row=RatingRow,
-    rows=of_study(rating_rows),
+    rows=rating_rows,
     suppression=Suppression("round_id model in_reference_pool axis simulated", mark="n", patients=""),
     takeaways={"ratings": ratings_takeaway},
 )

@@ -8,12 +8,9 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm
-from neuralmedbench.tables.declare import Measure, of_study, topic
+from neuralmedbench.tables.declare import ContrastRow, Measure, MeasureRow, ModelRows, of_models, topic
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
-from neuralmedbench.tables.shapes import ModelRows
-from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 CLASS = "class"
 LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "inconclusive")
@@ -32,9 +29,9 @@ Row = MeasureRow | ContrastRow
 class _ModelGrounding:
     """The measures of one model on one benchmark."""
 
-    def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
-        self.made, self.benchmark = ModelRows("grounding", study, benchmark, model), benchmark
-        self.answers = AnswersByArm(benchmark, model)
+    def __init__(self, made: ModelRows) -> None:
+        self.made, self.benchmark = made, made.benchmark
+        self.answers = AnswersByArm(made.benchmark, made.model)
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows."""
@@ -95,29 +92,22 @@ class _ModelGrounding:
         return self.made.contrast(measure, first, second, arm=str(arm))
 
 
-def grounding_rows(study: Study) -> list[Row]:
+@of_models("grounding")
+def grounding_rows(made: ModelRows) -> Iterator[Row]:
     """Whether the picture caused the answer: pictures exchanged, blank, mirrored or left out.
 
     The class stands in `note`, before a colon and what is inconclusive.
     """
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for model in study.models
-        if model not in study.readers and benchmark.scores.get(model)
-        for row in _with_class(_ModelGrounding(study, benchmark, model))
-    ]
-
-
-def _with_class(model: _ModelGrounding) -> Iterator[Row]:
-    measured = [row for row in model.rows() if row.n_items or row.measure == ANOTHER]
+    if made.model in made.study.readers or not made.benchmark.scores.get(made.model):
+        return
+    measured = [row for row in _ModelGrounding(made).rows() if row.n_items or row.measure == ANOTHER]
     signs = {row.measure: _sign(row) for row in measured if isinstance(row, ContrastRow) and row.p_value is not None}
     for row in measured:
         yield row
         # without another patient's pictures there is no class
         if row.measure == ANOTHER:
             shown, note = class_of({name: signs.get(name) for name in CONTRASTS})
-            yield model.made.plain(CLASS, arm=row.arm, note=f"{shown}: {note}", n_items=row.n_items, n_patients=row.n_patients)
+            yield made.plain(CLASS, arm=row.arm, note=f"{shown}: {note}", n_items=row.n_items, n_patients=row.n_patients)
 
 
 def _sign(row: ContrastRow) -> int:
@@ -271,4 +261,4 @@ MEASURES = (
     ),
 )
 
-GROUNDING = topic("grounding", of_study(grounding_rows), MEASURES)
+GROUNDING = topic("grounding", grounding_rows, MEASURES)

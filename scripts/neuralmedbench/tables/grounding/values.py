@@ -82,16 +82,14 @@ class AnswersByArm:
 
         1 for a model whose samples do not differ by design; NaN for a single sample of a model whose samples do.
         """
-        fixed = not self.benchmark.sampled[self.model]
-        values = np.full(len(self.items), np.nan)
-        for place, rows in enumerate(self.full):
-            if len(rows) > 1:
-                names = [name(row) for row in rows]
-                equal = sum(names.count(one) - 1 for one in names)
-                values[place] = equal / (len(names) * (len(names) - 1))
-            elif rows and fixed:
-                values[place] = 1.0
-        return values
+        single = np.nan if self.benchmark.sampled[self.model] else 1.0
+
+        def share(rows: Sequence[Score]) -> float:
+            names = [name(row) for row in rows]
+            pairs = len(names) * (len(names) - 1)
+            return sum(names.count(one) - 1 for one in names) / pairs if pairs else single if names else np.nan
+
+        return np.array(list(map(share, self.full)), dtype=np.float64)
 
     def donor_families(self, arm: str) -> dict[int, str]:
         """Return the disease family of the donor, by item, where following the donor's pictures can be told from staying with the text.
@@ -177,13 +175,13 @@ class AnswersByArm:
         return values
 
     def _share(self, arm: str, holds: Callable[[Score, Item], bool | None]) -> Floats:
-        values = np.full(len(self.items), np.nan)
-        for place, rows in enumerate(self.under(arm)):
-            if rows and self.silent[place]:
-                # a refusal describes nothing
-                known = [verdict for row in rows if (verdict := row.state == "ok" and holds(row, self.items[place])) is not None]
-                values[place] = np.mean(known) if known else np.nan
-        return values
+        values = []
+        for rows, item, silent in zip(self.under(arm), self.items, self.silent, strict=True):
+            # a refusal describes nothing
+            verdicts = [row.state == "ok" and holds(row, item) for row in rows if silent]
+            known = [verdict for verdict in verdicts if verdict is not None]
+            values.append(np.mean(known) if known else np.nan)
+        return np.array(values, dtype=np.float64)
 
 
 def _pairs(first: Answers, second: Answers, same: Callable[[Score, Score], bool]) -> Floats:

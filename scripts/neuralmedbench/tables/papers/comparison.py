@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from neuralmedbench.config.published import PublishedConfig, PublishedRow, PublishedTable
+from neuralmedbench.tables.declare import Cells
 from neuralmedbench.tables.papers.own_results import OwnResults, check_places, own_cells
 from neuralmedbench.tables.papers.shape import PLAN, PUBLISHED, PaperLine, Shape, digits_of, number, shapes
 from neuralmedbench.tables.papers.size import by_published_size, size_words
-from neuralmedbench.tables.rows import Cells
 
 COLUMNS = (
     "table", "kind", "label", "group", "source", "conflict", "model", "model_id", "column", "unit", "value", "others", "low", "high",

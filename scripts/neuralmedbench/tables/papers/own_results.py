@@ -16,8 +16,8 @@ from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import ALL_ARMS, COLUMNS, SIMULATED, files_of, is_simulated, types_of_table, with_board_names
 from neuralmedbench.records.words import ONCE, percent_span
+from neuralmedbench.tables.declare import Cells
 from neuralmedbench.tables.papers.shape import OURS
-from neuralmedbench.tables.rows import Cells
 
 SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are not shown here; a round of clinicians fills it (results/ratings/ratings.parquet)"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from neuralmedbench.config.published import PublishedConfig, PublishedTable
-from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.declare import Cells
 
 DIGITS = {"percent": 1, "score": 2, "count": 0, "usd": 2, "seconds": 2}
 CENTS = 0.1
