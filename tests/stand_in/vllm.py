@@ -1,7 +1,7 @@
 """A program that behaves like `vllm serve`, well or badly; it needs no package and serves no model.
 
 `--stub-...` are its own arguments: seconds until it is loaded, seconds of an answer, a process of a session of its own that survives SIGTERM,
-the name under which it serves whatever it was told, an end after so many answers or while it loads, a file in which each answered question
+the name under which it serves whatever it was told, an end after so many answers or while it loads, a signal that ends it, a file in which each answered question
 is a line, `--stub-first-port-taken FILE` (a port that another program takes first, once), and `--stub-refuses-schema`.
 """
 
@@ -39,6 +39,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--stub-name")
     parser.add_argument("--stub-ends-after", type=int)
     parser.add_argument("--stub-no-memory", action="store_true")
+    parser.add_argument("--stub-signal", type=int)
     parser.add_argument("--stub-first-port-taken", type=Path)
     parser.add_argument("--stub-refuses-schema", action="store_true")
     parser.add_argument("--stub-asked", type=Path)
@@ -103,6 +104,8 @@ def main() -> int:
         print(f"OSError: [Errno 98] Address already in use: ('{args.host}', {args.port})", file=sys.stderr)
         return 1
     time.sleep(args.stub_load)
+    if args.stub_signal:
+        os.kill(os.getpid(), args.stub_signal)
     if args.stub_no_memory:
         print(f"{PATIENT}\n{OUT_OF_MEMORY}", file=sys.stderr)
         return 1

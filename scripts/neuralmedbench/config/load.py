@@ -276,7 +276,7 @@ def load_informant(folder: Path, benchmark: str) -> ModelConfig | None:
         return None
     model = load_model(folder / "models" / f"{name}.yaml")
     if model.backend in ("builtin", "imported"):
-        message = f"{benchmark}: informant {name}: a model of `backend: {model.backend}` cannot look for facts; name one that is asked (litellm, transformers, server)"
+        message = f"{benchmark}: informant {name}: a model of `backend: {model.backend}` cannot look for facts; name one that is asked (litellm, server)"
         raise ConfigError(message)
     return model
 

@@ -33,10 +33,13 @@ NESTED = ("chat_template_kwargs", "output_config", "reasoning", "thinking", "thi
 class ServerConfig(Section):
     """`server` of a model with `backend: server`."""
 
-    engine: Literal["vllm", "sglang", "llama_cpp", "transformers"] = Field(description="Program that serves the weights.")
+    engine: Literal["llamacpp", "vllm", "sglang", "transformers"] = Field(
+        description="Program that serves the weights; `llamacpp` is a package (`make setup EXTRAS=llamacpp`) and serves GGUF files."
+    )
     program: str | None = Field(
         None,
-        description="Where it lies, such as `/opt/vllm/bin/vllm`; absent: `vllm`, `sglang`, `llama-server` or `transformers` of the PATH.",
+        description="Where it lies, such as `/opt/vllm/bin/vllm` or a `llama-server`; absent: `vllm`, `sglang` or `transformers` of the PATH, or the"
+        " package of `llamacpp`.",
     )
     arguments: tuple[str, ...] = Field(
         (),
@@ -53,6 +56,11 @@ class ServerConfig(Section):
     )
     port: int | None = Field(None, ge=1024, le=65535, description="Port on this machine; absent: a free one.")
     start_timeout_s: float = Field(1800.0, gt=0, le=86400, description="Longest start, until it has answered once, in seconds.")
+
+    @field_validator("engine", mode="before")
+    @classmethod
+    def _former_name(cls, value: object) -> object:
+        return "llamacpp" if value == "llama_cpp" else value
 
     @field_validator("arguments", "machine_arguments")
     @classmethod
@@ -145,7 +153,7 @@ class ModelConfig(Section):
     title: str = Field(description="Name shown in the report.")
     backend: Literal["builtin", "litellm", "transformers", "server", "imported"] = Field(
         description="How it is called; `server`: by a server that the job starts and ends; `imported`: not called, its answers come from elsewhere"
-        " (`nmb model import`)."
+        " (`nmb model import`); `transformers`: not called any more, its recorded answers are replayed."
     )
     id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder or file with weights, ...")
     served_as: tuple[str, ...] = Field(
@@ -218,7 +226,6 @@ class ModelConfig(Section):
     concurrency: int = Field(
         8, ge=1, le=256, description="Most requests in flight: a run begins with 8 and finds out how many the provider takes."
     )
-    batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate in one batch.")
     batch: BatchConfig | None = Field(
         None,
         description="Ask by the provider's batch interface (`batch: {}`), at about half the price and within a day; benchmarks must allow it as `batch://host`.",
@@ -283,6 +290,14 @@ class ModelConfig(Section):
         host = urlsplit(self.api_base or "").hostname or ""
         asked = f"{AZURE}/{self.id.partition('/')[2]}" if host.endswith(AZURE_HOSTS) else self.id
         return any(names_same_model(name, served) for name in (asked, *self.served_as))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _recorded_with_transformers(cls, value: object) -> object:
+        """Leave out `batch_size`, which recorded runs of `backend: transformers` have; no answer depends on it."""
+        if isinstance(value, dict) and value.get("backend") == "transformers":
+            return {key: entry for key, entry in value.items() if key != "batch_size"}
+        return value
 
     @field_validator("api_base")
     @classmethod

@@ -19,7 +19,7 @@ ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 life: last_day, life_lines, life_words
 model_run: ModelRun, RunControl, RunLimits, UNLIMITED, spent_here
 prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
-registry: code_of, missing_packages, unavailable_reason
+registry: cannot_ask, code_of, unavailable_reason
 replay: previous_responses, rebuild
 requests_of_model: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
 samples: SampleWalk, has_informant, response_row

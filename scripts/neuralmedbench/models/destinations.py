@@ -170,7 +170,7 @@ def resources_of(*models: ModelConfig | None) -> dict[str, int]:
     -------
     dict of str to int
         Only resources that are taken, because some cluster plugins read `gpu: 0` as a request. A remote host takes one of `api_slots`;
-        weights that the job loads or serves take one `gpu` (on a machine without one it limits the models that compute at once). A server
+        weights that the job serves take one `gpu` (on a machine without one it limits the models that compute at once). A server
         that runs already has its own queue and takes nothing.
     """
     found: dict[str, int] = {}
@@ -180,9 +180,9 @@ def resources_of(*models: ModelConfig | None) -> dict[str, int]:
 
 
 def _resources_of(model: ModelConfig | None) -> dict[str, int]:
-    if model is None or model.backend in ("builtin", "imported"):
+    if model is None or model.backend in ("builtin", "imported", "transformers"):
         return {}
-    if model.backend in ("transformers", "server"):
+    if model.backend == "server":
         return {GPU: 1}
     try:
         return {} if destination_of(model) == LOCAL else {API: 1}

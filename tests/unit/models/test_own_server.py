@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -31,11 +32,11 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Backend
 from neuralmedbench.models.registry import code_of, open_backend
-from neuralmedbench.models.server import backend, process
+from neuralmedbench.models.server import backend, llamacpp, process
 from neuralmedbench.models.server.engines import command_of, environment_of, fingerprint_of, start_cause
 from neuralmedbench.models.server.process import ServerLock
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.runtime import supervisor
+from neuralmedbench.runtime import machine, supervisor
 
 pytestmark = pytest.mark.slow
 
@@ -94,9 +95,13 @@ def test_a_server_is_started_asked_and_ended_with_a_child_that_ignores_the_end(s
         (["--stub-no-memory"], "its server (vllm) ended while it started: it lacks memory; end what else uses the GPU"),
         (["--stub-name", "other"], "its server (vllm) does not serve m, under which it was started, but 1 other models"),
         (["--unknown-flag"], "ended while it started: it does not take one of its arguments; compare `arguments`"),
+        (
+            ["--stub-signal", "4"],
+            "ended while it started: it uses an instruction that this processor lacks; name a build for this processor",
+        ),
         (["--stub-load", "60"], "its server has not answered after 0.8 s; raise `start_timeout_s`"),
     ],
-    ids=["memory", "name", "argument", "slow"],
+    ids=["memory", "name", "argument", "instruction", "slow"],
 )
 def test_a_server_that_does_not_come_up_is_told_in_one_line_without_its_messages(stub, tmp_path, arguments, said):
     limit = {"start_timeout_s": 0.8} if "60" in arguments else {}
@@ -244,7 +249,7 @@ def test_the_environment_of_a_server_has_no_keys_and_no_way_out(stub):
     [
         ("vllm", "w", "serve {w} --served-model-name m --host 127.0.0.1 --port 9 --max-model-len 8 -tp 2"),
         ("sglang", "w", "serve --model-path {w} --served-model-name m --host 127.0.0.1 --port 9 --max-model-len 8 -tp 2"),
-        ("llama_cpp", "w.gguf", "--model {w} --alias m --host 127.0.0.1 --port 9 --max-model-len 8 -tp 2"),
+        ("llamacpp", "w.gguf", "--model {w} --alias m --host 127.0.0.1 --port 9 --max-model-len 8 -tp 2"),
         ("transformers", "w", "serve w --host 127.0.0.1 --port 9 --max-model-len 8 -tp 2"),
     ],
 )
@@ -254,6 +259,16 @@ def test_each_engine_is_told_weights_name_and_port(stub, tmp_path, engine, weigh
     section = {"engine": engine, "arguments": ["--max-model-len", "8"], "machine_arguments": ["-tp", "2"]}
     command = command_of(served_model(stub, id=str(place), server=section), 9)
     assert command == [str(stub), *words.format(w=place).split()]
+
+
+def test_llamacpp_is_started_from_its_package_unless_a_program_is_named(stub, tmp_path, monkeypatch):
+    (tmp_path / "w.gguf").touch()
+    model = served_model(stub, id=str(tmp_path / "w.gguf"), server={"engine": "llamacpp", "program": None})
+    monkeypatch.setattr(machine, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"not installed here: xllamacpp; `make setup EXTRAS=llamacpp` adds them"):
+        command_of(model, 9)
+    monkeypatch.setattr(machine, "find_spec", lambda _: object())
+    assert command_of(model, 9)[:5] == [sys.executable, "-P", llamacpp.__file__, "--model", str(tmp_path / "w.gguf")]
 
 
 def test_transformers_serve_is_refused_where_it_would_ignore_a_setting(stub, tmp_path):
@@ -330,6 +345,7 @@ def test_a_key_holds_what_answers_depend_on_and_nothing_of_the_machine(stub):
     asked = request("i0")
     same = key(machine_arguments=["--tensor-parallel-size", "2"], port=4000, start_timeout_s=5, environment={"A": "b"})
     assert key() == same
+    assert key(engine="llamacpp") == key(engine="llama_cpp") != same, "its former name asks nothing again"
     assert len({same, key(engine="sglang"), key(arguments=["--dtype", "float16"]), key(arguments=["--max-model-len", "8"])}) == 4
 
 

@@ -14,7 +14,8 @@ from neuralmedbench.models.destinations import resources_of
     ("settings", "taken"),
     [
         ({"backend": "builtin", "id": "text"}, {}),
-        ({"backend": "transformers", "id": "data/weights/some"}, {"gpu": 1}),
+        ({"backend": "transformers", "id": "data/weights/some"}, {}),
+        ({"backend": "server", "id": "data/weights/some", "server": {"engine": "vllm"}}, {"gpu": 1}),
         ({"backend": "litellm", "id": "openai/some"}, {"api_slots": 1}),
         ({"backend": "litellm", "id": "openai/some", "api_base": "https://models.example.org/v1"}, {"api_slots": 1}),
         ({"backend": "litellm", "id": "openai/some", "api_base": "http://127.0.0.1:8000/v1"}, {}),

@@ -20,7 +20,15 @@ from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.models.server.engines import HOST, engine_of, environment_of, fingerprint_of, served_name
+from neuralmedbench.models.server.engines import (
+    HOST,
+    engine_of,
+    environment_of,
+    fingerprint_of,
+    package_version,
+    packaged,
+    served_name,
+)
 from neuralmedbench.models.server.process import PortTakenError, ServerLock, ServerProcess, clear_orphans, server_folder
 
 STARTS = 3
@@ -174,6 +182,8 @@ class ServerBackend:
 
     def _version(self) -> str:
         engine, settings = engine_of(self._model)
+        if packaged(settings):
+            return package_version()
         for path, key in engine.version:
             value: Any = self._server.get(path)[1]
             if isinstance(value, dict) and isinstance(value.get(key), str):

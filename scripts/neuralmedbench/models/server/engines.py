@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from neuralmedbench.config.load import withhold_outside_paths
@@ -16,6 +18,8 @@ from neuralmedbench.config.model import ModelConfig, ServerConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.models.causes import Cause
+from neuralmedbench.models.server import llamacpp
+from neuralmedbench.runtime.machine import not_installed
 
 HOST = "127.0.0.1"
 
@@ -55,10 +59,13 @@ ENGINES = {
         ("serve", "--model-path", "{weights}", "--served-model-name", "{name}"),
         version=(("/server_info", "version"), ("/get_server_info", "version")),
     ),
-    "llama_cpp": Engine("llama-server", ("--model", "{weights}", "--alias", "{name}"), version=(("/props", "build_info"),), weights="file"),
+    "llamacpp": Engine("llama-server", ("--model", "{weights}", "--alias", "{name}"), version=(("/props", "build_info"),), weights="file"),
     # it lists what lies in the cache of Hugging Face, and refuses any other name than the one that it was started with
     "transformers": Engine("transformers", ("serve", "{name}"), ready="/health", lists=False, weights="folder"),
 }
+
+FORMER_NAMES = {"llamacpp": "llama_cpp"}
+"""Names of engines in the keys of calls, where they stay as they were."""
 
 PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "HF_HOME")
 PASSED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "ROCR_", "HIP_", "HSA_", "OMP_", "MKL_")
@@ -103,7 +110,7 @@ START_CAUSES = (
     ),
     Cause(
         "packages that it needs are not installed",
-        "install them where it is installed (transformers: transformers[serving])",
+        "install them where it is installed (transformers: transformers[serving]; llamacpp: make setup EXTRAS=llamacpp)",
         (r"missing dependencies|modulenotfounderror|no module named",),
     ),
     Cause("it finds no GPU", "see whether this job may use one", (r"no cuda gpus|failed to infer device|no nvidia driver|no accelerator",)),
@@ -120,8 +127,17 @@ START_CAUSES = (
         ),
     ),
 )
-KILLED = Cause("it was killed", "see whether the memory of this machine was used up", ())
-KILLED_CODE = 128 + 9
+SIGNAL_CAUSES = {
+    signal.SIGKILL: Cause("it was killed", "see whether the memory of this machine was used up", ()),
+    signal.SIGILL: Cause(
+        "it uses an instruction that this processor lacks",
+        "name a build for this processor in `program`, or run the job on a newer machine",
+        (),
+    ),
+}
+"""Causes of an end by a signal."""
+SIGNAL_BASE = 128
+"""Added to the number of a signal, it is the exit code."""
 
 
 def engine_of(model: ModelConfig) -> tuple[Engine, ServerConfig]:
@@ -149,16 +165,36 @@ def command_of(model: ModelConfig, port: int) -> list[str]:
     if sys.platform != "linux":
         message = f"model {model.name}: a job can own a server on Linux alone; start it by hand and name its address in `api_base` (backend: litellm)"
         raise ConfigError(message)
-    program = shutil.which(settings.program or engine.program)
-    if program is None:
-        message = (
-            f"model {model.name}: {settings.program or engine.program} is not installed here; name the program in `program` of `server`"
-        )
-        raise ConfigError(message)
+    program = _program_of(model)
     _check_weights(model, engine)
     weights = str(Path(model.id).resolve()) if Path(model.id).exists() else model.id
     words = [word.format(weights=weights, name=served_name(model)) for word in engine.words]
-    return [str(Path(program).absolute()), *words, "--host", HOST, "--port", str(port), *settings.arguments, *settings.machine_arguments]
+    return [*program, *words, "--host", HOST, "--port", str(port), *settings.arguments, *settings.machine_arguments]
+
+
+def packaged(settings: ServerConfig) -> bool:
+    """Return True if a server is the one of a Python package, which needs no `program`."""
+    return settings.engine == "llamacpp" and settings.program is None
+
+
+def package_version() -> str:
+    """Return the version of the package that serves GGUF files."""
+    return metadata.version(llamacpp.PACKAGE)
+
+
+def _program_of(model: ModelConfig) -> list[str]:
+    engine, settings = engine_of(model)
+    if packaged(settings):
+        if lacking := not_installed([llamacpp.PACKAGE], "llamacpp"):
+            message = f"model {model.name}: {lacking}, or name a llama-server in `program` of `server`"
+            raise ConfigError(message)
+        return [sys.executable, "-P", llamacpp.__file__]
+    name = settings.program or engine.program
+    program = shutil.which(name)
+    if program is None:
+        message = f"model {model.name}: {name} is not installed here; name the program in `program` of `server`"
+        raise ConfigError(message)
+    return [str(Path(program).absolute())]
 
 
 def folder_of(model: ModelConfig) -> Path:
@@ -176,14 +212,15 @@ def environment_of(settings: ServerConfig, given: Mapping[str, str] | None = Non
 def start_cause(messages: str, code: int) -> Cause | None:
     """Name the likely cause of a server's end, by the end of its messages and its exit code."""
     text = messages.lower()
-    found = next((cause for cause in START_CAUSES if cause.is_given_by(text)), None)
-    return found or (KILLED if code == KILLED_CODE else None)
+    named = next((cause for cause in START_CAUSES if cause.is_given_by(text)), None)
+    return named or SIGNAL_CAUSES.get(code - SIGNAL_BASE)
 
 
 def settings_digest(model: ModelConfig) -> str:
     """Digest what a server's answers depend on and the yaml says: the engine and the arguments that are not of this machine alone."""
     _, settings = engine_of(model)
-    return hashlib.sha256(json.dumps([settings.engine, *settings.arguments]).encode()).hexdigest()[:16]
+    engine = FORMER_NAMES.get(settings.engine, settings.engine)
+    return hashlib.sha256(json.dumps([engine, *settings.arguments]).encode()).hexdigest()[:16]
 
 
 PART = 2**20
