@@ -6,7 +6,7 @@ arms: AT_LESION, ArmConfig, ArmVariant, load_arms
 benchmark: BenchmarkConfig, MappedSequence, Pattern, ViewerConfig, are_shallow_texts
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash
-deidentification: MAY_BE_KEPT, OURS, DeidentificationConfig, ElementRule, actions_by_tag, header_options
+deidentification: DeidentificationConfig, ElementRule, MAY_BE_KEPT, OURS, Profile, actions_by_tag, header_options
 imaging: ImagingConfig, SEQUENCE_ORDER, SlicesConfig
 juries: jury_members
 layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION

@@ -3,7 +3,7 @@
 Doors
 -----
 audit: audit_cases, audit_pictures, audit_rules
-cleaning: CleaningPolicy, cleaning_policy
+cleaning: cleaning_policy
 dataset: write_dataset
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit

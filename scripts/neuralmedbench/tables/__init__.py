@@ -18,7 +18,7 @@ papers.size: SizeRow, by_published_size, size_words
 pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
-study: BenchmarkStudy, Stated, Study, StudySettings, cluster_noun, read_study, study_of
+study: BenchmarkStudy, Study, StudySettings, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, Sides, compare_runs, comparison_answer, read_sides
 words: case_noun, cluster_of
 write: TABLES, file_columns, measures_of_topics, released_tables, result_columns, write_tables
