@@ -26,7 +26,7 @@ from neuralmedbench.models.server import llamacpp
 pytest.importorskip("xllamacpp")
 pytest.importorskip("gguf")
 
-from fixtures.gguf_models import CONTEXT, PICTURE_TOKENS, picture_bytes, write_models  # noqa: E402
+from fixtures.gguf_models import CONTEXT, PICTURE_TOKENS, picture_bytes, write_models
 
 pytestmark = pytest.mark.slow
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import io
-from dataclasses import replace
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from fixtures.models import PNG, Server, model_config, running_server
 from neuralmedbench.models.api.backend import ApiBackend
