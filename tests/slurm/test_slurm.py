@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.long]
 SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]", "models=[image]")
 """The part of the small configuration that has scans, and the quicker model: every submission costs seconds of waiting."""
 REPORT = ("--", "results/test/report.html")
-ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
+ABSENT = 'title: Weights that are not here\nbackend: server\nid: data/weights/absent\nrevision: "1"\nserver: {engine: vllm, program: data/absent}\n'
 MADE_BEFORE = ("data/raw/", "data/answers/demo-tiny/")
 """What the phantoms come with: they are made on one machine, as scans come from elsewhere too."""
 LOCAL = {
@@ -159,7 +159,7 @@ def test_a_job_that_fails_is_reported_and_its_model_asked_for_a_card(cluster: Cl
     before = len(cluster.submissions())
     done = on_cluster(folder, cluster.environment, *wanted)
     assert done.returncode == 1
-    assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
+    assert "ConfigError: model absent: data/absent is not installed here" in done.stdout + done.stderr
     (failed,) = cluster.submissions()[before:]
     assert (failed.state, failed.rule) == ("FAILED", "rule_run_inference_wildcards_demo-tiny_absent")
     assert failed.granted.endswith(" gres:gpu:1")

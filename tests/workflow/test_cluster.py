@@ -25,7 +25,7 @@ STAND_IN = ROOT / "tests" / "stand_in"
 TINY = ("--configfile", "config/test.yaml")
 LARGEST_MB = 2000
 """Memory of the largest imaging job."""
-ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
+ABSENT = 'title: Weights that are not here\nbackend: server\nid: data/weights/absent\nrevision: "1"\nserver: {engine: vllm, program: data/absent}\n'
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def test_a_job_that_fails_on_a_cluster_is_reported_with_its_own_line(finished_ru
     done, submissions = submit(folder, *TINY, "--config", "models=[text, absent]", "--", "results/test/responses/demo-tiny/absent.parquet")
     assert done.returncode == 1
     assert [one.rules for one in submissions] == [Counter(run_inference=1)]
-    assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
+    assert "ConfigError: model absent: data/absent is not installed here" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("cores", [pytest.param(1, marks=pytest.mark.long), 8])

@@ -72,6 +72,11 @@ class ServerBackend:
             self._lock.end()
             raise
 
+    @property
+    def port(self) -> int:
+        """Port of its server."""
+        return self._server.port
+
     async def answer(self, call: Call) -> tuple[Answer, ...]:
         """Make one attempt; see `models.protocol.Backend`. ProviderError if the server has ended."""
         if self._server.ended:  # whatever listens at its port now is somebody else's
