@@ -79,16 +79,16 @@ class SetRow(dict[str, Any]):
             questions = self._reader.questions(self)
         except DataError as error:
             return [refusal_of(self.where, error, self._known_id())]
-        return [self._entry(asked, place, len(questions)) for place, asked in enumerate(questions, start=1)]
+        return [self._entry(question, place, len(questions)) for place, question in enumerate(questions, start=1)]
 
-    def _entry(self, asked: Asked, place: int, count: int) -> QuestionEntry | Refusal:
-        if not isinstance(asked, Question):
-            return asked
+    def _entry(self, question: Asked, place: int, count: int) -> QuestionEntry | Refusal:
+        if not isinstance(question, Question):
+            return question
         where, name = (self.where, self.id) if count == 1 else (f"{self.where}, question {place}", f"{self.id}-{place}")
         try:
-            entry = entry_of(asked, self._reader.mapping, name, self._reader.source, self._table)
+            entry = entry_of(question, self._reader.mapping, name, self._reader.source, self._table)
         except DataError as error:
-            return refusal_of(where, error, plain_id(asked.id) if asked.id else name)
+            return refusal_of(where, error, plain_id(question.id) if question.id else name)
         return replace(entry, where=where, answer_at=tuple(lines_with_answer(entry)))
 
     def _known_id(self) -> str:
