@@ -13,7 +13,7 @@ from fixtures.imports import built, imported, picture_bytes, put, put_mapping, p
 from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.config.mappings import REMOVED, load_mappings
+from neuralmedbench.config.mappings import REMOVED, FieldMapping, ImagesMapping, MappingConfig, load_mappings
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.prompts.arms import views
 from neuralmedbench.records.items import Family, Runner
@@ -361,3 +361,11 @@ def test_a_refused_row_is_told_with_its_id_what_was_found_and_what_to_do(tmp_pat
     ):
         assert line.startswith(f"  refused 1: {reason}")
         assert line.endswith(f"{step} (first: table.jsonl, row {first})")
+
+
+def test_the_language_of_mappings_stays_short() -> None:
+    keys = sum(len(section.model_fields) for section in (MappingConfig, FieldMapping, ImagesMapping))
+    assert keys <= 45, "odd data are read by a function"
+    written = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "config" / "mappings").glob("*.yaml")}
+    assert max(map(len, written.values())) <= 25
+    assert {path.stem for path in (ROOT / "config" / "mappings").glob("*.py")} <= set(written)

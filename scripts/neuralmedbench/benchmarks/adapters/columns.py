@@ -31,11 +31,11 @@ def question_by_columns(mapping: MappingConfig, row: Mapping[str, Any]) -> Quest
     absent = [column for column in mapping.columns() if at_path(row, column) is ABSENT]
     if absent:
         raise DataError("; ".join(missing_text(row, column) for column in absent))
-    asked = _text(row, mapping.question)
+    question = _text(row, mapping.question)
     texts = [(column, _text(row, column)) for column in mapping.text]
     text = "\n\n".join(f"{column}:\n{words}" if mapping.headings else words for column, words in texts if words)
     if mapping.case_in_question:
-        vignette, asked = vignette_and_lead_in(asked)
+        vignette, question = vignette_and_lead_in(question)
         text = "\n\n".join(filter(None, (text, vignette)))
     if mapping.text and not text and not mapping.question:
         message = "the text of the case is empty"
@@ -54,7 +54,7 @@ def question_by_columns(mapping: MappingConfig, row: Mapping[str, Any]) -> Quest
         id=_id(mapping, row),
         case=_word(row, mapping.case),
         patient=_word(row, mapping.patient),
-        question=asked,
+        question=question,
         text=text,
         facts=facts,
         options=_options(mapping, row),

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks import question as set_question
 from neuralmedbench.benchmarks.adapters.options import digest_order, letter_of, numbered_letter, options_of, picture_content
 from neuralmedbench.benchmarks.adapters.rows import QuestionEntry, cell_text, choice_gold, language_of, list_entries, plain_id
 from neuralmedbench.benchmarks.gold import criteria
-from neuralmedbench.benchmarks.question import Picture, Value
+from neuralmedbench.benchmarks.question import Picture, Question, Value
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError
@@ -64,12 +63,12 @@ class Shown:
         self.images = (*self.images, QuestionImage(file=name, label=label, role=picture.role))
 
 
-def entry_of(asked: set_question.Question, mapping: MappingConfig, name: str, source: SourceFolder, table: Path) -> QuestionEntry:
+def entry_of(question: Question, mapping: MappingConfig, name: str, source: SourceFolder, table: Path) -> QuestionEntry:
     """Return the entry of a question.
 
     Parameters
     ----------
-    asked : question.Question
+    question : Question
         The question in the words of its set.
     mapping : MappingConfig
         What all questions of the set have in common.
@@ -85,91 +84,91 @@ def entry_of(asked: set_question.Question, mapping: MappingConfig, name: str, so
     DataError
         If its answer fits no option, a picture is not there, or its values or rounds cannot be asked.
     """
-    question_id = plain_id(asked.id) if asked.id else name
+    question_id = plain_id(question.id) if question.id else name
     pictures = Shown(source, table)
-    pictures.add(asked.pictures)
-    names = pictures.add_options(asked.pictures)
-    offered = asked.options if isinstance(asked.options, tuple) else options_of(asked.options)
+    pictures.add(question.pictures)
+    names = pictures.add_options(question.pictures)
+    offered = question.options if isinstance(question.options, tuple) else options_of(question.options)
     options = tuple(option_name(place) for place in range(len(names))) or offered
-    if asked.distractors or mapping.distractors:
-        options = digest_order(question_id, (asked.answer, *asked.distractors))
-    words = "\n".join(filter(None, (asked.question, mapping.ask)))
-    text = _with_facts(asked) if mapping.runner == "choice" and asked.facts else asked.text
-    turns, fields, references = _turns(asked, mapping, words, pictures)
-    pair = plain_id(asked.pair) if asked.pair else ""
-    question = ImportedQuestion(
+    if question.distractors or mapping.distractors:
+        options = digest_order(question_id, (question.answer, *question.distractors))
+    words = "\n".join(filter(None, (question.question, mapping.ask)))
+    text = _with_facts(question) if mapping.runner == "choice" and question.facts else question.text
+    turns, fields, references = _turns(question, mapping, words, pictures)
+    pair = plain_id(question.pair) if question.pair else ""
+    imported = ImportedQuestion(
         question_id=question_id,
         runner=Runner(mapping.runner),
         family=mapping.family,
         question=turns[-1].question if turns else words,
-        case_id=plain_id(asked.case) if asked.case else "",
-        patient_id=plain_id(asked.patient) if asked.patient else pair,
+        case_id=plain_id(question.case) if question.case else "",
+        patient_id=plain_id(question.patient) if question.patient else pair,
         pair_id=pair,
         text="" if turns else text,
         options=options,
         images=pictures.images,
         turns=turns,
-        language=asked.language or (language_of(f"{text} {words}") if mapping.language == "script" else mapping.language),
-        date=asked.date,
-        tags=asked.tags,
+        language=question.language or (language_of(f"{text} {words}") if mapping.language == "script" else mapping.language),
+        date=question.date,
+        tags=question.tags,
         answer_schema=values_schema(fields) if fields else "",
     )
     return QuestionEntry(
-        question=question,
-        gold=value_gold(question_id, references, mapping.established) if fields else _gold(asked, mapping, question, names or options),
+        question=imported,
+        gold=value_gold(question_id, references, mapping.established) if fields else _gold(question, mapping, imported, names or options),
         pictures=pictures.contents,
         repeated_options=mapping.keep_repeated,
     )
 
 
-def _with_facts(asked: set_question.Question) -> str:
+def _with_facts(question: Question) -> str:
     """Return the start of a case in one line, and its facts, a line each."""
-    return "\n\n".join((" ".join(asked.text.split()), "\n".join(" ".join(fact.split()) for fact in asked.facts)))
+    return "\n\n".join((" ".join(question.text.split()), "\n".join(" ".join(fact.split()) for fact in question.facts)))
 
 
 def _turns(
-    asked: set_question.Question, mapping: MappingConfig, words: str, pictures: Shown
+    question: Question, mapping: MappingConfig, words: str, pictures: Shown
 ) -> tuple[tuple[QuestionTurn, ...], tuple[tuple[str, str, str], ...], tuple[ReferenceValue, ...]]:
     """Return the rounds of a question, the values that it asks for (name, rule, words), and their references.
 
     Values decide whether an answer passes in rounds of a ladder; those of other rounds and of a retry do not.
     """
-    if mapping.runner == "dialogue" and asked.facts:
-        reveal = "\n".join(filter(None, (asked.text, *asked.facts)))
+    if mapping.runner == "dialogue" and question.facts:
+        reveal = "\n".join(filter(None, (question.text, *question.facts)))
         return (QuestionTurn(reveal=reveal, question=words, images=tuple(range(len(pictures.images)))),), (), ()
-    problem = _problem_of_rounds(asked, mapping)
+    problem = _problem_of_rounds(question, mapping)
     if problem:
         raise DataError(problem)
     turns: list[QuestionTurn] = []
-    values = [(value, True) for value in asked.values]
-    for one in asked.rounds:
+    values = [(value, True) for value in question.values]
+    for entry in question.rounds:
         start = len(pictures.images) if turns else 0
-        pictures.add(one.pictures)
+        pictures.add(entry.pictures)
         turns.append(
             QuestionTurn(
-                reveal=one.text if turns else "\n\n".join(filter(None, (asked.text, one.text))),
-                question=one.question,
+                reveal=entry.text if turns else "\n\n".join(filter(None, (question.text, entry.text))),
+                question=entry.question,
                 images=tuple(range(start, len(pictures.images))),
-                asks=tuple(value.name for value in one.values),
-                stage=one.stage,
-                retry=one.retry,
+                asks=tuple(value.name for value in entry.values),
+                stage=entry.stage,
+                retry=entry.retry,
             )
         )
-        values += [(value, bool(one.stage) and not one.retry) for value in one.values]
+        values += [(value, bool(entry.stage) and not entry.retry) for value in entry.values]
     fields = tuple((value.name, value.rule, value.words) for value, _ in values)
     references = [_reference(value, decides=decides) for value, decides in values]
     return tuple(turns), fields, tuple(reference for reference in references if reference)
 
 
-def _problem_of_rounds(asked: set_question.Question, mapping: MappingConfig) -> str:
+def _problem_of_rounds(question: Question, mapping: MappingConfig) -> str:
     """Return why a question cannot be asked in its rounds, or without any; empty if it can."""
-    names = [value.name for value in asked.values] + [value.name for one in asked.rounds for value in one.values]
-    retried = [one.retry for one in asked.rounds]
+    names = [value.name for value in question.values] + [value.name for entry in question.rounds for value in entry.values]
+    retried = [entry.retry for entry in question.rounds]
     structured = mapping.runner == "structured"
-    empty = [one.stage or "beside the ladder" for one in asked.rounds if not one.question]
+    empty = [entry.stage or "beside the ladder" for entry in question.rounds if not entry.question]
     problems = {
-        "rounds are for the runners dialogue and structured": asked.rounds and not structured and mapping.runner != "dialogue",
-        "the dialogue has no facts and no rounds": mapping.runner == "dialogue" and not asked.rounds,
+        "rounds are for the runners dialogue and structured": question.rounds and not structured and mapping.runner != "dialogue",
+        "the dialogue has no facts and no rounds": mapping.runner == "dialogue" and not question.rounds,
         "values are asked for by the runner structured, and by no other": structured != bool(names),
         "two values have one name": len(set(names)) < len(names),
         "every answer has the keys confidence and reasoning; name the value otherwise": {"confidence", "reasoning"} & set(names),
@@ -204,14 +203,14 @@ def value_gold(question_id: str, values: Sequence[ReferenceValue], established: 
     return Gold(item_id=question_id, answer="; ".join(shown), established=established, values=tuple(values))
 
 
-def _gold(asked: set_question.Question, mapping: MappingConfig, question: ImportedQuestion, names: tuple[str, ...]) -> Gold | None:
+def _gold(question: Question, mapping: MappingConfig, imported: ImportedQuestion, names: tuple[str, ...]) -> Gold | None:
     """Return the gold of a question; `names` are the texts of the options, or the paths of their pictures."""
-    if not question.options:
-        return _open_gold(asked, mapping, question, asked.answer)
-    if not asked.answer:
+    if not imported.options:
+        return _open_gold(question, mapping, imported, question.answer)
+    if not question.answer:
         return None
-    chosen = choice_gold(question, _letter(asked.answer, mapping, names), established=mapping.established)
-    return chosen if mapping.runner == "choice" else _open_gold(asked, mapping, question, chosen.answer)
+    chosen = choice_gold(imported, _letter(question.answer, mapping, names), established=mapping.established)
+    return chosen if mapping.runner == "choice" else _open_gold(question, mapping, imported, chosen.answer)
 
 
 def _letter(answer: str, mapping: MappingConfig, names: tuple[str, ...]) -> str:
@@ -222,15 +221,15 @@ def _letter(answer: str, mapping: MappingConfig, names: tuple[str, ...]) -> str:
     return LETTERS[columns.index(answer)] if answer in columns else letter_of(answer, names)
 
 
-def _open_gold(asked: set_question.Question, mapping: MappingConfig, question: ImportedQuestion, answer: str) -> Gold | None:
-    stated = _criteria(asked.rubric)
+def _open_gold(question: Question, mapping: MappingConfig, imported: ImportedQuestion, answer: str) -> Gold | None:
+    stated = _criteria(question.rubric)
     if not answer and not stated:
         return None
     penalties = tuple(criterion.text for criterion in stated if criterion.points < 0)
     gold = Gold(
-        item_id=question.question_id, answer=answer, aliases=asked.aliases, rationale=asked.reasons, established=mapping.established
+        item_id=imported.question_id, answer=answer, aliases=question.aliases, rationale=question.reasons, established=mapping.established
     )
-    return replace(gold, rubric=(*criteria(question.family, gold), *stated), must_not=penalties)
+    return replace(gold, rubric=(*criteria(imported.family, gold), *stated), must_not=penalties)
 
 
 def _criteria(rubric: Sequence[str | Mapping[str, Any]]) -> tuple[Criterion, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -14,11 +12,12 @@ from neuralmedbench.benchmarks.adapters.columns import missing_text, question_by
 from neuralmedbench.benchmarks.adapters.entries import entry_of
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path
 from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry, plain_id, refusal_of
+from neuralmedbench.benchmarks.adapters.set_function import Asked, SetFunction
 from neuralmedbench.benchmarks.answer_leaks import answer_terms
 from neuralmedbench.benchmarks.question import Question
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder
 from neuralmedbench.config.mappings import MappingConfig
-from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.errors import DataError
 from neuralmedbench.files.inside import file_inside
 from neuralmedbench.records.questions import Refusal
 from neuralmedbench.records.vocabulary import normal_form
@@ -80,16 +79,16 @@ class SetRow(dict[str, Any]):
             questions = self._reader.questions(self)
         except DataError as error:
             return [refusal_of(self.where, error, self._known_id())]
-        return [self._entry(asked, place, len(questions)) for place, asked in enumerate(questions, start=1)]
+        return [self._entry(question, place, len(questions)) for place, question in enumerate(questions, start=1)]
 
-    def _entry(self, asked: Question | QuestionEntry | Refusal, place: int, count: int) -> QuestionEntry | Refusal:
-        if not isinstance(asked, Question):
-            return asked
+    def _entry(self, question: Asked, place: int, count: int) -> QuestionEntry | Refusal:
+        if not isinstance(question, Question):
+            return question
         where, name = (self.where, self.id) if count == 1 else (f"{self.where}, question {place}", f"{self.id}-{place}")
         try:
-            entry = entry_of(asked, self._reader.mapping, name, self._reader.source, self._table)
+            entry = entry_of(question, self._reader.mapping, name, self._reader.source, self._table)
         except DataError as error:
-            return refusal_of(where, error, plain_id(asked.id) if asked.id else name)
+            return refusal_of(where, error, plain_id(question.id) if question.id else name)
         return replace(entry, where=where, answer_at=tuple(lines_with_answer(entry)))
 
     def _known_id(self) -> str:
@@ -97,9 +96,6 @@ class SetRow(dict[str, Any]):
         columns = self._reader.mapping.id
         words = [str(value) for column in columns if (value := at_path(self, column)) not in (ABSENT, None, "")]
         return self.id if not columns else plain_id("-".join(words)) if len(words) == len(columns) else ""
-
-
-Asked = Question | QuestionEntry | Refusal
 
 
 class _SetReader:
@@ -110,54 +106,39 @@ class _SetReader:
             message = f"no mapping is named {name}"
             raise DataError(message)
         self.sets, self.source, self.mapping = sets, source, sets[name].mapping
-        self._path = sets[name].function
-        self._function = _load(self._path) if self._path else None
+        path = sets[name].function
+        self._function = SetFunction(path) if path else None
+        self._needed = () if path else tuple(self.mapping.columns())
         self.json = lru_cache(maxsize=KEPT_FILES)(self._json)
 
     def rows(self, *patterns: str) -> Iterator[SetRow]:
         """Yield the rows of the tables of the first pattern with a match; DataError if a mapping without a function names a missing column."""
-        mapping, before = self.mapping, 0
+        options, before = self.mapping.options, 0
         # a short row may lack the last options, but a column that no row has is misspelt
-        unseen = set() if isinstance(mapping.options, str) or self._function else set(mapping.options) - set(mapping.optional)
+        unseen = set() if isinstance(options, str) or self._function else set(options) - set(self.mapping.optional)
         for table in self.source.find(*patterns):
-            path = table.relative_to(self.source.folder)
-            added = {"_file": table.stem, "_folder": table.parent.name, "_path": path.as_posix()}
             number = 0
-            for number, cells in enumerate(self.source.rows(table, under=mapping.under), start=1):
-                row = SetRow({**cells, **added, "_row": f"{before + number:05d}"}, self, table, number)
+            for number, cells in enumerate(self.source.rows(table, under=self.mapping.under), start=1):
+                row = self._row(cells, table, number, before)
                 unseen = {column for column in unseen if at_path(row, column) is ABSENT}
-                absent = (
-                    [] if self._function else [name for name in mapping.columns() if name.partition(".")[0] not in row and name not in row]
-                )
-                if absent:
-                    raise DataError(*(f"{row.where}: {missing_text(row, column)}" for column in absent))
                 yield row
             before += number
         if unseen and before:
             message = f"{listing(patterns)}: no row has the column {min(unseen)!r} of `options`; correct it, or name it in `optional`"
             raise DataError(message)
 
+    def _row(self, cells: Mapping[str, Any], table: Path, number: int, before: int) -> SetRow:
+        """Return a row with its built-in columns; `before` is the number of rows of the tables before."""
+        added = {"_file": table.stem, "_folder": table.parent.name, "_path": table.relative_to(self.source.folder).as_posix()}
+        row = SetRow({**cells, **added, "_row": f"{before + number:05d}"}, self, table, number)
+        absent = [name for name in self._needed if name not in row and name.partition(".")[0] not in row]
+        if absent:
+            raise DataError(*(f"{row.where}: {missing_text(row, column)}" for column in absent))
+        return row
+
     def questions(self, row: SetRow) -> list[Asked]:
         """Return the questions of a row, by the function or by the columns; DataError if that fails."""
-        if self._function is None or self._path is None:
-            return [row.by_columns()]
-        try:
-            made = self._function(row)
-            questions = [] if made is None else list(made) if isinstance(made, Iterable) else [made]
-        except DataError:
-            raise
-        except Exception as error:
-            raise DataError(_fault(error, self._path)) from None
-        if made is not None and not questions:
-            message = "the row has no question"
-            raise DataError(message)
-        for question in questions:
-            if not isinstance(question, Asked):
-                message = (
-                    f"{_name(self._path)}: `question(row)` returned {type(question).__name__}; expected Question, a list of them, or None"
-                )
-                raise DataError(message)
-        return questions
+        return self._function(row) if self._function else [row.by_columns()]
 
     def fitting(self, path: str) -> list[Path]:
         """Return the files of the folder that fit a path; DataError for a path that leaves the folder."""
@@ -224,30 +205,3 @@ def lines_with_answer(entry: QuestionEntry) -> list[str]:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(normal_form(text).split())
-
-
-def _load(path: Path) -> Callable[[SetRow], Asked | Sequence[Asked] | None]:
-    """Load the function of a set; ConfigError with line and kind of the mistake, never its words."""
-    spec = importlib.util.spec_from_file_location(f"mapping_{path.stem}", path.resolve())
-    try:
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ConfigError(_fault(error, path)) from None
-    if not hasattr(module, "question"):
-        message = f"{_name(path)}: expected a function `question(row)`"
-        raise ConfigError(message)
-    return module.question
-
-
-def _fault(error: Exception, path: Path) -> str:
-    """Return the line of the file where an error began, and its class: its words may be those of a row."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.resolve()]
-    number = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    return f"{_name(path)}{f', line {number}' if number else ''}: {type(error).__name__}"
-
-
-def _name(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
