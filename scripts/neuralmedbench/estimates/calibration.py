@@ -79,7 +79,7 @@ def auroc(confidence: Floats, right: Floats) -> float | None:
     if positives in {0, len(right)}:
         return None
     _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
-    # mid-ranks, so that ties count by half
+    # mid-ranks, so that ties count half
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     wins = ranks[right == 1].sum() - positives * (positives + 1) / 2
     return float(wins / (positives * (len(right) - positives)))

@@ -307,7 +307,7 @@ def folded(blocks: Iterable[Block], source: PageSource, sections: Mapping[str, s
         html = sections[block.id]
         rows = [row for name in block.shown for row in source.tables[name]]
         if rows and all(map(is_simulated, rows)):
-            lines[block.id] = "Simulated raters alone."
+            lines[block.id] = "Only simulated raters."
         elif (empty := EMPTY.search(html)) and not any(sign in html for sign in DATA_SIGNS):
             words = unescape(TAG.sub("", empty[1]))
             lines[block.id] = "Not measured." if words.endswith(NOT_MEASURED) else words

@@ -295,8 +295,8 @@ MEASURES = (
     ),
     Measure(
         OVERCONFIDENCE,
-        "Too sure by",
-        "Mean confidence minus share right; as a contrast, the arm minus the full request.",
+        "Overconfidence",
+        "Mean confidence minus the share right; as a difference, its change from the full request.",
         "points",
     ),
     Measure(
@@ -307,8 +307,8 @@ MEASURES = (
     ),
     Measure(
         "auroc",
-        "Separates",
-        "Chance that a right answer has a higher confidence than a wrong one; ties count by half.",
+        "AUROC",
+        "Chance that a right answer has a higher confidence than a wrong one; ties count half.",
         "number",
     ),
     Measure(

@@ -357,7 +357,7 @@ def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
     text = (
         f"{sum(float(row['cost_usd']) for row in paid):,.2f} USD by the prices of {priced} of {models}."
         if paid
-        else "No price is known for a model of this run."
+        else "Prices are not known for any model of this run."
     )
     return Takeaway(text, f"{requests} to {models}")
 

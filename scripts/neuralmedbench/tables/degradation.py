@@ -68,7 +68,7 @@ MEASURES = (
     ),
     Measure(
         OVERCONFIDENCE,
-        "Too sure by",
+        "Overconfidence",
         "Mean stated confidence minus share right; as a contrast, this level minus level 0.",
         "points",
     ),

@@ -113,8 +113,8 @@ MEASURES = (
         "Right with evidence",
         "Answers that pass with the right evidence (`value_of_slice`; `plain`: without any).",
     ),
-    Measure(LOST, "Credit lost", "Answers that pass without the right evidence, of all answers."),
-    Measure(UNREAD, "Unread places", "Answers whose place cannot be read, of all answers."),
+    Measure(LOST, "Right without evidence", "Share of answers that pass without the right evidence."),
+    Measure(UNREAD, "Unread places", "Share of answers whose place cannot be read."),
 )
 
 TABLE = topic(EVIDENCE, evidence_rows, MEASURES, labels=lambda row: [(KNOWN, "")])

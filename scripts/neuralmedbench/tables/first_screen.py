@@ -474,7 +474,7 @@ def _statements_on_rates(study: Study) -> list[str]:
             "pass@5 has two readings, over the same items: those that ask for a ranked differential and "
             "have five samples. One is the chance that any of five samples passes, unbiased, only at a "
             "temperature above 0. The other is the reference among five candidates of one answer. "
-            "Other items with five samples have a pass@5 in their family alone. (Our rule.)"
+            "Other items with five samples have a pass@5 only in the table of their task. (Our rule.)"
         ),
         (
             f"Intervals of rates hold {level} and treat patients, not answers, as independent: exact on "

@@ -115,9 +115,9 @@ def _count_passed(score: Score, item: Item) -> int:
 
 
 FORM_MEASURES = (
-    Measure("answered", "Came", "Answers that came, of all expected."),
+    Measure("answered", "Answers received", "Answers received, of all expected."),
     Measure("parse_strict", "As asked", "Answers in the requested form, of those that came."),
-    Measure("parse_repaired", "Mended", "Answers read in another usual form, of those that came."),
+    Measure("parse_repaired", "Repaired format", "Answers read in another common format, of those received."),
     Measure(
         "parse_contradicted",
         "Letter contradicts words",
@@ -131,8 +131,8 @@ FORM_MEASURES = (
     ),
     Measure(
         "enums",
-        "Labels of list",
-        "Structured answers of which, besides, each value is a listed label or can be read.",
+        "Valid labels",
+        "Structured answers whose every value is also a listed label or can be read.",
     ),
     Measure(
         "consistency",

@@ -182,11 +182,11 @@ def _own_values(outcomes: Outcomes, model: str, accepted: Accepted) -> dict[str,
 
 MEASURES = (
     Measure("right", "Right", "Answers that pass, of all answers."),
-    Measure("beyond_history", "Not from the history", "Right answers whose item fails without its pictures, of all answers."),
-    Measure("from_picture", "From this picture", "Of these, those whose item fails with another patient's pictures, of all answers."),
-    Measure("located", "At the right place", "Of these, those that also name the place of the lesion, of all answers."),
-    Measure("stable", "Firm", "Of these, those whose item also passes under a wrong suggestion, of all answers."),
-    Measure("accepted", "Accepted", "Of these, those that clinicians or a grader of rubrics (`source`) accept, of all answers."),
+    Measure("beyond_history", "Not from the history", "Share of all answers that are right and whose item fails without the pictures."),
+    Measure("from_picture", "From this picture", "Share of all answers that are right and whose item fails without the pictures, and with another patient's."),
+    Measure("located", "At the right place", "Share of all answers that meet the conditions before and name the place of the lesion."),
+    Measure("stable", "Firm", "Share of all answers that meet the conditions before and whose item passes under a wrong suggestion."),
+    Measure("accepted", "Accepted", "Share of all answers that meet the conditions before and that clinicians or a rubric grader (`source`) accept."),
 )
 
 TABLE = topic(

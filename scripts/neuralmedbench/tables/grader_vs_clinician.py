@@ -269,7 +269,7 @@ MEASURES = (
     ),
     Measure(
         "bias",
-        "Kinder by",
+        "Grader bias",
         "Mean value of the judge minus mean value of the clinician.",
         "points",
     ),

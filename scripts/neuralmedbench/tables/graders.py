@@ -184,7 +184,7 @@ def planted_takeaway(study: Study, tables: Tables) -> Takeaway:
             parts += _weak_together([row for row in rows if (row["benchmark"], row["grader"]) == (benchmark, grader)], config.title, where)
     floor = percent(study.grader_floor)
     if not parts:
-        parts.append(f"no grader is shown to detect less than {floor} of any planted error")
+        parts.append(f"no grader detects significantly less than {floor} of a planted error")
     opened = sum(row["against_floor"] == OPEN for row in rows)
     text = f"{begun('; '.join(parts), study)}."
     if opened:

@@ -12,7 +12,7 @@ from neuralmedbench.tables.study import Study
 PASS_RULES = {
     Family.DIFFERENTIAL_DIAGNOSIS: "names the reference diagnosis first",
     Family.LESION_RECOGNITION: "names the place and side of the lesion, or says that there is none",
-    Family.RATIONALE_GENERATION: "names the final diagnosis first, whatever its reasons",
+    Family.RATIONALE_GENERATION: "names the final diagnosis first; its reasons are not graded",
     Family.CLASSIFICATION: "names the reference class first",
     Family.QUESTION_ANSWERING: "gives the reference answer",
 }

@@ -169,7 +169,7 @@ def _group(row: Cells) -> object:
 
 
 MEASURES = (
-    Measure("pass1", "pass@1", "Answers that pass, of all expected answers; items count alike."),
+    Measure("pass1", "pass@1", "Share of all expected answers that pass; the mean over items, as papers have it."),
     Measure(
         "pass5",
         "pass@5, samples",

@@ -374,7 +374,7 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
     size = counted(most["n_patients"], cluster_of([most])) if most else "0 patients"
     n = f"up to {size} a group, {counted(len(stated), 'stated condition')}"
     if not stated:
-        return Takeaway("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
+        return Takeaway("No condition is stated, so none was tested: thresholds belong to the site.", n)
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in (MET, NOT_MET))
     verb = {1: "is"}
     text = f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} inconclusive"

@@ -106,13 +106,13 @@ MEASURES = (
     ),
     Measure(
         OF_VOCABULARY,
-        "Separates by vocabulary",
+        "AUROC, vocabulary",
         "Chance that a right diagnosis, by the vocabulary, is more alike than a wrong one.",
         "number",
     ),
     Measure(
         OF_CLINICIANS,
-        "Separates by clinicians",
+        "AUROC, clinicians",
         "Chance that an answer which clinicians pass is more alike than one which they do not.",
         "number",
     ),

@@ -16,7 +16,7 @@ MOST_MEASURES = 2
 """Measures of a topic in its sentence."""
 
 
-SIMULATED_ALONE = "Simulated raters alone: no number here is about a grader or a model."
+SIMULATED_ALONE = "These ratings come from a program that fills in the form; no clinician rated an answer."
 
 
 def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure], simulated: Set[str] = frozenset()) -> Takeaway | None:

@@ -174,9 +174,9 @@ MEASURES = (
     Measure(
         RECOGNISED,
         "Recognised",
-        "Items whose diagnosis is chosen in all four orders of five options, less what a guess gets right.",
+        "Items whose right option, of five, is chosen in all four option orders, corrected for guessing.",
     ),
-    Measure(FOUND, "Found alone", "Open answers that name the diagnosis first, of those that were read and graded."),
+    Measure(FOUND, "Named unprompted", "Open answers that name the diagnosis first, of those that were read and graded."),
     Measure(
         CONTRAST,
         "Recognised minus found",

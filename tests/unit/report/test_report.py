@@ -352,7 +352,7 @@ def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_
     blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "graders", "published")]
     assert [block.id for block in blocks] == ["glance", "graders", "ratings", "published"]
     sections = {block.id: '<p class="empty"><b>No <i>rating</i> &amp; none.</b> Ask.</p>' for block in blocks}
-    assert folded(blocks, run, sections) == {"ratings": "Simulated raters alone.", "graders": "No rating & none."}
+    assert folded(blocks, run, sections) == {"ratings": "Only simulated raters.", "graders": "No rating & none."}
     run.tables["ratings"].append({"model": "alpha", "simulated": "false"})
     assert "ratings" not in folded(blocks, run, sections | {"ratings": "<tbody></tbody>"})
 
@@ -362,7 +362,7 @@ def test_a_block_is_not_folded_if_one_of_its_topics_has_data() -> None:
     tables["grader_vs_clinician"] = [{"model": "alpha", "simulated": "true"}]
     run = SimpleNamespace(tables=tables)
     (graders,) = (block for block in BLOCKS if block.id == "graders")
-    assert folded([graders], run, {"graders": "<tbody></tbody>"}) == {"graders": "Simulated raters alone."}
+    assert folded([graders], run, {"graders": "<tbody></tbody>"}) == {"graders": "Only simulated raters."}
     tables["graders"] = [{"model": "alpha", "simulated": "false"}]
     assert folded([graders], run, {"graders": "<tbody></tbody>"}) == {}
     empty = '<p class="empty" id="juries" data-part="juries"><b>Juries: not measured.</b> Add one.</p>'

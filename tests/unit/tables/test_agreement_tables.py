@@ -260,7 +260,7 @@ def test_the_report_shows_agreement_of_clinicians_and_of_simulated_raters_apart(
     assert "20 answers, 10 patients, 2 raters" in text
     each_rater, means = text.split("Mean ratings by model and axis")
     assert each_rater.count("<td>simulated</td>") == 1
-    assert "Simulated ratings exercise the form. They say nothing about a model." in text
+    assert "Simulated ratings only test the form. They say nothing about a model." in text
     assert means.count("<td>simulated</td>") == 1
     assert means.count("<td>clinicians</td>") == 1
     assert "not known" in text

@@ -273,8 +273,8 @@ def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreeme
     shutil.copytree(made, root)
     page = build(root, ("alpha",), figures=False)
     blocks = blocks_of(page)
-    assert blocks["leaderboard"].count("Final answers; reasoning was not measured in this run.") == 1
-    assert "not measured.</b> Final answers alone were judged." in parts_of(page)["steps"]
+    assert blocks["leaderboard"].count("Rates are of final answers: reasoning was not measured in this run.") == 1
+    assert "not measured.</b> Only final answers were judged." in parts_of(page)["steps"]
     assert "These are final answers, also for the rationale items; reasoning was not measured in this run." in blocks["glance"]
     labelled(root)
     page = build(root, ("alpha",), figures=False)

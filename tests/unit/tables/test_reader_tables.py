@@ -100,7 +100,7 @@ def test_the_page_shows_both_rates_beside_their_difference(study: Study, tmp_pat
     # a checklist may not name a number of a simulated reader as one of people
     named = {line for line, row in lines.items() if "data-element" in row}
     assert named == {line for line in lines if "Simulated reader" not in line} != set()
-    assert "Simulated: a program filled the page in; no number of it is about people." in part
+    assert "Simulated readers are programs; their numbers are not about people." in part
 
 
 def test_how_many_readers_there_are_changes_nothing_between_models(study: Study) -> None:

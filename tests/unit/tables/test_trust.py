@@ -426,12 +426,12 @@ def test_the_page_says_simulated_of_every_row_that_is_and_grader_only_under_the_
     assert leaderboard.count("Grader only: no clinician has rated this run.") == 1
     assert trust.count("simulated raters</td>") > 20
     assert "clinicians</td>" not in trust
-    assert "Simulated raters alone: no number here is about a grader or a model." in trust
+    assert "These ratings come from a program that fills in the form; no clinician rated an answer." in trust
 
 
 def test_without_ratings_the_block_says_what_to_do(written: Written) -> None:
     graders = block("graders", *written("nobody"))
-    assert "No answer of this run was rated: every open score is a grader’s word alone. make rating-round ROUND=r01 draws" in graders
+    assert "No answer of this run was rated: only graders scored the open answers. make rating-round ROUND=r01 draws" in graders
     assert 'data-part="trust"><b>' in graders
     assert 'data-part="calibrated"' not in graders
 

@@ -133,7 +133,7 @@ MEASURES = (
     Measure(
         "fn",
         "False negatives",
-        "Answers that name something else, or normal, about items with the condition.",
+        "Answers to items with the condition that name another diagnosis, or normal; indeterminate answers are counted separately.",
         "number",
     ),
     Measure(
@@ -144,7 +144,7 @@ MEASURES = (
     Measure(
         "tn",
         "True negatives",
-        "Answers that name something else, or normal, about items without the condition.",
+        "Answers to items without the condition that name another diagnosis, or normal.",
         "number",
     ),
     Measure(
