@@ -40,8 +40,8 @@ def make_rating_round(args: Namespace) -> Iterator[str]:
     from neuralmedbench.ratings.answering.answer_rounds import freeze_reader_round
     from neuralmedbench.ratings.folders import reader_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
-    from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
-    from neuralmedbench.recording.reader_answers import model_names, rated_answers, round_questions
+    from neuralmedbench.ratings.rounds import freeze_round
+    from neuralmedbench.recording.reader_answers import round_material, round_questions
     from neuralmedbench.records.items import Strategy
 
     folder = args.folder / wildcard(args.round)
@@ -54,7 +54,7 @@ def make_rating_round(args: Namespace) -> Iterator[str]:
         write_round(folder, asked)
         yield from reader_round_lines(folder, asked)
         return
-    frozen = freeze_round(args.round, RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models)))
+    frozen = freeze_round(args.round, round_material(run, form))
     write_round(folder, frozen)
     yield from round_lines(folder, frozen)
 
@@ -82,16 +82,14 @@ def make_adjudication(args: Namespace) -> Iterator[str]:
     from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
     from neuralmedbench.ratings.folders import write_round
     from neuralmedbench.ratings.form import read_form
-    from neuralmedbench.ratings.rounds import RoundMaterial
-    from neuralmedbench.recording.reader_answers import model_names, rated_answers
+    from neuralmedbench.recording.reader_answers import round_material
 
     folder = args.folder / wildcard(args.round)
     require_new_name(folder, args.name)
     run, form = run_of(args), read_form(args.form)
     if not args.unfinished:
         require_complete(folder, form)
-    material = RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))
-    frozen = freeze_stored_adjudication(folder, args.name, material)
+    frozen = freeze_stored_adjudication(folder, args.name, round_material(run, form))
     write_round(folder / args.name, frozen)
     yield from adjudication_lines(folder, args.name, frozen)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -88,9 +87,7 @@ def score_statements(args: Namespace) -> Iterator[str]:
 
 def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:
     from neuralmedbench.files.tables import guard_cell
-    from neuralmedbench.runtime.atomic_write import atomic_file
+    from neuralmedbench.runtime.atomic_write import write_tsv
 
-    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: guard_cell(cell) for name, cell in row.items()} for row in rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    write_tsv(path, [names, *([guard_cell(row.get(name, "")) for name in names] for row in rows)])

@@ -26,7 +26,9 @@ from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
 from neuralmedbench.ratings.answering.answers import AnswerExport, AskedItem, ReaderRoundKey, forms_of, given_answers, read_exports
 from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.ratings.exports import read_file
+from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.ratings.imports import KEY_FILE
+from neuralmedbench.ratings.rounds import RoundMaterial
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy, is_headline
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
@@ -250,6 +252,11 @@ def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -
         for benchmark in run.benchmarks
         for one in answers_of(benchmark, run.models, families, folder=run.folder, root=root, results=run.results)
     ]
+
+
+def round_material(run: Run, form: RatingForm) -> RoundMaterial:
+    """Collect what a round is drawn from: the form, the answers of the run, and the names of its models; errors as in `rated_answers`."""
+    return RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))
 
 
 def model_names(models: Mapping[str, ModelConfig]) -> list[str]:

@@ -20,6 +20,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.recording.metadata import METADATA, OutputRecord, is_shown, upstream_records
 from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
+from neuralmedbench.runtime.atomic_write import is_partial
 
 HEADER = "# Written by `nmb run record`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
 INPUTS = ["Snakefile", "rules", "scripts", "config"]
@@ -104,8 +105,9 @@ def leftovers(run: Run, records: Sequence[OutputRecord]) -> list[str]:
     outputs, _ = files_of(run, records)
     parts = outputs | {parent.as_posix() for path in outputs for parent in Path(path).parents}
     folders = {Path(_place(path, run)) for path in outputs}
-    inside = {path.as_posix() for folder in folders for pattern in ("*", "paper/*") for path in folder.glob(pattern)}
-    return sorted(inside - parts)
+    inside = [path for folder in folders for pattern in ("*", "paper/*") for path in folder.glob(pattern)]
+    # DVC leaves out what a killed process left behind, too
+    return sorted({path.as_posix() for path in inside if not is_partial(path)} - parts)
 
 
 def _place(path: str, run: Run) -> str:

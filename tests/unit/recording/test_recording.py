@@ -32,7 +32,7 @@ from neuralmedbench.recording.audit import changed_answers
 from neuralmedbench.recording.finished_runs import list_runs, run_lines
 from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata, record_name
 from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines, restore_results
-from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
+from neuralmedbench.recording.stages import dvc_yaml, leftovers, recorded_runs
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.responses import Response, ResponseState
 
@@ -125,6 +125,24 @@ def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:
 def test_a_result_without_a_record_stops_the_record(shipped: Run, lost: str) -> None:
     with pytest.raises(DataError, match=f"Snakemake has no record of how {lost} was made"):
         dvc_yaml([shipped], records_of(shipped, lost=lost))
+
+
+def test_what_is_not_part_of_the_run_is_found_in_every_recorded_folder(
+    shipped: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    records = records_of(shipped)
+    for made in records:
+        Path(made.path).parent.mkdir(parents=True, exist_ok=True)
+        Path(made.path).touch()
+    Path("results/tables/paper").mkdir()
+    Path("data/deidentified/demo/.partial-x").touch()
+    assert leftovers(shipped, records) == ["results/tables/paper"]
+    extra = ["data/answers/demo/withdrawn.json", "data/deidentified/demo/sub-b", "results/figures/old.svg", "results/tables/paper/x.csv"]
+    for path in map(Path, extra):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert leftovers(shipped, records) == sorted([*extra, "results/tables/paper"])
 
 
 def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
