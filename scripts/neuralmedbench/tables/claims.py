@@ -84,7 +84,7 @@ def power_sentence(tables: Tables) -> str:
     fewest, most = (end(row["n_patients"] for row in rows) for end in (min, max))
     patients = counted(most, cluster_of(rows))
     head = f"Power: with {patients if fewest == most else f'{fewest:,} to {patients}'}"
-    shown = f"8 of 10 such studies would show {', but '.join(parts)}" if parts else ""
+    shown = f"the study has 80 % power to detect {', but '.join(parts)}" if parts else ""
     open_sizes = f"the size of a difference {listing(unknown, len(unknown))} cannot be computed" if unknown else ""
     number = _corrected_together(tables) if PRIMARY not in of_kinds else 1
     corrected = f", after correction for {all_of(number, 'comparison')}" if number > 1 else ""

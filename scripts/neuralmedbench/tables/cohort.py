@@ -271,8 +271,8 @@ def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway(f"No {noun} has a scored answer.", counted(0, noun))
     failed, always = [one for one in known if one.passes == 0], sum(one.passes == one.expected for one in known)
     never, unread = (sum((one.unread > 0) is kind for one in failed) for kind in (False, True))
-    open_ = f", of {unread} none passes but some answers could not be read" if unread else ""
-    parts = [f"{never} of {counted(len(known), noun)} no model ever passes{open_}, {always} every model always does"] if known else []
+    open_ = f", of {unread} more none passes, but some answers could not be read" if unread else ""
+    parts = [f"no model passes {never} of {counted(len(known), noun)}{open_}; every model always passes {always}"] if known else []
     if left := len(found) - len(known):
         which = counted(left, f"more {noun}" if known else noun)
         parts.append(f"of {which} it is not known whether a model passes, because answers are missing or not graded")

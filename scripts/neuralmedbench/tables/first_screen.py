@@ -72,8 +72,8 @@ def trust_statements(study: Study) -> list[str]:
             "Calibrated score: the graders' pass rate over all answers, plus the mean of clinician minus grader over the rated ones, each weighted "
             "with the inverse of the probability with which it was drawn (a prediction-powered mean). Answers that nobody could judge are left "
             "out; topic `calibrated` says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
-            "without a clinician. Patients are resampled, and half a patient who contradicts the grader is added on each side, so that few "
-            f"ratings without a contradiction do not look like certainty. From {FEWEST_RATERS} raters on the interval also counts that others "
+            "without a clinician. Patients are resampled, with half a pseudo-patient of disagreement added in each direction, so that few "
+            f"ratings without a contradiction do not look certain. From {FEWEST_RATERS} raters on the interval also counts that others "
             "might judge differently (each rater is left out in turn); with fewer it is about these raters alone. Shown beside a score "
             f"from {ENOUGH} of a model on. (Our rules.)"
         ),
@@ -349,7 +349,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     best = ranked[0]
     rate = percent_with_span(*(best[name] for name in RANKING))
     size = size_of(best, " of ", separator="")
-    sentence = f"{title}: {_title_with_pool(best)} passes {rate} of {size} at the first answer"
+    sentence = f"{title}: {_title_with_pool(best)} passes {rate} of its single answers ({size})"
     if is_closed(tables):
         return f"{sentence}."
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)
@@ -456,7 +456,7 @@ def _statements_on_rates(study: Study) -> list[str]:
     return [
         (
             "Denominator: all expected items times samples. Refused, truncated and unparsable answers "
-            "are wrong: that is the model's behaviour."
+            "are wrong: they are the model's behaviour."
         ),
         ("Each request is independent of the others: it holds one item, and earlier turns only within a dialogue or a work-up."),
         (
@@ -471,18 +471,15 @@ def _statements_on_rates(study: Study) -> list[str]:
             "side of the lesion. A wider term is the right family and does not pass. (Our rule.)"
         ),
         (
-            "pass@5 has two readings, over the same items: those that ask for a ranked differential and "
-            "have five samples. One is the chance that any of five samples passes, unbiased, only at a "
-            "temperature above 0. The other is the reference among five candidates of one answer. "
-            "Other items with five samples have a pass@5 only in the table of their task. (Our rule.)"
+            "pass@5 has two readings, over the items that ask for a ranked differential and have five samples. One is the "
+            "chance that any of five samples passes, unbiased, only at a temperature above 0. The other is the reference among "
+            "five candidates of one answer. Other items with five samples have a pass@5 only in their task. (Our rule.)"
         ),
         (
-            f"Intervals of rates hold {level} and treat patients, not answers, as independent: exact on "
-            "the effective sample size, at every number of patients (Korn and Graubard). "
-            "Where patients have unequal numbers of items, the variance of a mean over items is never "
-            "below that of equally correlated items (Kish). "
-            "With all or no answers passing the interval is one-sided, and no end of another interval "
-            "is nearer to its rate than it would be then. (Our rules.)"
+            f"Rates have {level} intervals and treat patients, not answers, as independent. They are exact on the "
+            "effective sample size, at every number of patients (Korn and Graubard). The variance of a mean over "
+            "items is never below that of equally correlated items (Kish). If all or no answers pass, the interval is "
+            "one-sided; no other interval is narrower on either side. (Our rules.)"
         ),
     ]
 
@@ -491,38 +488,34 @@ def _statements_on_comparisons(study: Study) -> list[str]:
     settings = study.settings
     return [
         (
-            "Differences are one number a patient, and patients count alike. Patients who share a "
-            "request are one. The test flips the signs of these numbers: all patterns up to 12 patients, "
-            f"else {settings.resamples:,} drawn ones (seed {settings.seed}). A p value below what draws can "
-            "show is Hoeffding's bound. The interval holds what the same flips do not reject, so test and "
-            "interval agree. Only its far end may be wider: it is no nearer than the interval from the two "
-            "rates (Newcombe). (Our rules.)"
+            "Differences: each patient gives one number, and patients count alike. Patients who share a request count "
+            "as one. A sign-flip permutation test is exact up to 12 patients, with "
+            f"{settings.resamples:,} draws above (seed {settings.seed}). Below what the draws can resolve, p is Hoeffding's bound. "
+            "The interval contains every value that the same test does not reject. Its far limit is never nearer "
+            "than Newcombe's. (Our rules.)"
         ),
         (
-            "Tiers: a model joins the tier of the best unless it is significantly different from it. "
-            f"Rank ranges come from {settings.resamples:,} resamples of patients, who count alike."
+            "Tiers: a model joins the tier of the best model unless it is significantly different from it. Rank ranges "
+            f"come from {settings.resamples:,} resamples of patients, who count alike."
         ),
         (
-            "Best constant answer (prior): what one and the same answer to all items of a family would "
-            "earn, by the rule of the item. It is chosen on one half of the patients and tried on the "
-            "other, over 2,000 random halves. The upper end of its interval is that of the constant that "
-            "is best in hindsight. It is computed, not asked. (Our rule.)"
+            "Best constant answer: the score of one and the same answer to all items of a task. It is chosen on one half "
+            "of the patients and tested on the other, over 2,000 random halves. Its upper limit is the constant that is best "
+            "in hindsight, so it is no confidence limit. It is computed, not asked. (Our rule.)"
         ),
         (
-            "Sentences at a glance: the stated comparison is tested first, at the whole error. Pictures "
-            "and all pairs of models are tested only where it is significant, or where none was stated. "
-            "They are corrected together (the largest statistic under joint flips of patients, step by "
-            "step). Pairs with the leader are stated, but none that unread answers, had they passed, "
-            "would take back. Tiers follow the same p values. All else is exploratory: its intervals are "
-            "not corrected. (Our rule.)"
+            "Sentences at a glance: a comparison that was stated before the run is tested first, at the full error rate. Pictures "
+            "and all pairs of models are tested only if it is significant, or if none was stated. They are corrected "
+            "together (step-down max-T with joint sign flips of patients). A difference from the leader is not stated if it would "
+            "vanish had all unread answers passed. Tiers follow the same p values. All other comparisons are exploratory: "
+            "their intervals are not corrected. (Our rule.)"
         ),
         (
-            "Perception or reasoning: f is the score under full, d the score with the findings disclosed. "
-            "d - f always has its sign, interval and p value. The share of the errors that the findings "
-            "repair, (d - f) / (1 - f), is given only where d is significantly above three scores: f, that "
-            "with another patient's findings, and that with the findings alone. What they do not repair is "
-            "not thereby reasoning. (Our rules.) For comparison, neurologists labelled 100 wrong answers in "
-            "the paper: 51 % reasoning, 27 % perception, 22 % other."
+            "Perception or reasoning: f is the score under the full request, d the score with the findings given in words. "
+            "d - f always has its sign, interval and p value. The share of the errors that the findings repair, "
+            "(d - f) / (1 - f), is given only if d is significantly above three scores: f, the score with another "
+            "patient's findings, and the score with the findings only. Errors that remain are not necessarily reasoning "
+            "errors. (Our rules.)"
         ),
         ("Similarity of words is descriptive. It separates hard clinical pairs worse than chance, so it never decides a pass."),
     ]

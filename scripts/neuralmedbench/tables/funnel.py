@@ -183,10 +183,18 @@ def _own_values(outcomes: Outcomes, model: str, accepted: Accepted) -> dict[str,
 MEASURES = (
     Measure("right", "Right", "Answers that pass, of all answers."),
     Measure("beyond_history", "Not from the history", "Share of all answers that are right and whose item fails without the pictures."),
-    Measure("from_picture", "From this picture", "Share of all answers that are right and whose item fails without the pictures, and with another patient's."),
+    Measure(
+        "from_picture",
+        "From this picture",
+        "Share of all answers that are right and whose item fails without the pictures, and with another patient's.",
+    ),
     Measure("located", "At the right place", "Share of all answers that meet the conditions before and name the place of the lesion."),
     Measure("stable", "Firm", "Share of all answers that meet the conditions before and whose item passes under a wrong suggestion."),
-    Measure("accepted", "Accepted", "Share of all answers that meet the conditions before and that clinicians or a rubric grader (`source`) accept."),
+    Measure(
+        "accepted",
+        "Accepted",
+        "Share of all answers that meet the conditions before and that clinicians or a rubric grader (`source`) accept.",
+    ),
 )
 
 TABLE = topic(

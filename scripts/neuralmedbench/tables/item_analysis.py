@@ -268,7 +268,7 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
                 number = sum(bool(row["flags"]) for row in own)
                 parts.append((name, f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})"))
             else:
-                few = f": flags other than “{BLIND}” need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
+                few = f": most flags need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
                 parts.append((name, f"no item is flagged{few}"))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
     text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
@@ -276,8 +276,8 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
     short = [row for row in known if row["value"] > row["n_patients"]]
     if known:
         difference = points(study.settings.margin, plus="")
-        enough = f"{len(short)} of {counted(len(known), 'part')} {are(len(short))} too small to show a difference of {difference} points"
-        text = f"{text} {enough if short else f'Every part is large enough to show a difference of {difference} points'}."
+        enough = f"{len(short)} of {counted(len(known), 'group')} {are(len(short))} too small to detect a difference of {difference} points"
+        text = f"{text} {enough if short else f'Every group is large enough to detect a difference of {difference} points'}."
     return Takeaway(text, by_benchmark(sizes) or "0 items")
 
 

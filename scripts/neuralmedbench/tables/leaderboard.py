@@ -268,7 +268,7 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     row |= with_ends(
         {name: floor.interval(by, patients_rate if name == PASS1_PATIENTS else rate_interval) for name, floor in benchmark.floors.items()}
     )
-    note = f"the best constant answer, chosen on other {plural(2, benchmark.cluster)}; the upper end is that of the best in hindsight; not a model"
+    note = f"one and the same answer to every item of a task, chosen on other {plural(2, benchmark.cluster)}; the upper end is the best in hindsight, not a confidence limit"
     guess = chance(benchmark.outcomes)
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}
 
@@ -323,11 +323,11 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
     for name, benchmark in study.benchmarks.items():
         ranked = ranked_of(tables, name)
         first = [row["model"] for row in ranked if row["tier"] == 1]
-        who, whole = titles_of(study, first), f"the first tier of {counted(len(ranked), 'ranked model')}"
+        who, whole = titles_of(study, first), f"the first tier of {len(ranked)} with a rank"
         if len(ranked) == 1:
             words = f"{who} is the only model with a rank"
         else:
-            words = f"{who} stands alone in {whole}" if len(first) == 1 else f"{who} share {whole}"
+            words = f"{who} is the only one in {whole}" if len(first) == 1 else f"{who} share {whole}"
         parts.append((benchmark.config.title, words if first else "no model has a rank"))
     return Takeaway(f"{begun(by_benchmark(parts), study)}." if parts else "No model has been scored yet.", whole_size(study, tables))
 
@@ -335,7 +335,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
-    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, and one correction for what is stated at a glance and for tiers."
+    text = f"Patients are the independent units. Intervals are at {percent(settings.confidence)}, from {settings.resamples:,} resamples where they are resampled; one correction covers the sentences at a glance and the tiers."
     return Takeaway(text, whole_size(study, tables))
 
 

@@ -1,26 +1,28 @@
-"""The line above a topic on the page, made from the definitions of its measures: the range of each over the models, and its counts."""
+"""The line above a topic on the page, made from the definitions of its measures: the value of each model or their range, and its counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from neuralmedbench.records.results import PRIOR, is_simulated
-from neuralmedbench.records.words import counted, decimal, percent, points, whole
+from neuralmedbench.records.words import are, decimal, percent, points, whole
 from neuralmedbench.tables.declare import Cells, Measure, Takeaway
 from neuralmedbench.tables.words import largest
 
 FEWEST_PATIENTS = 8
 """Patients from which a row is in a sentence. (Our rule.)"""
 
-MOST_MEASURES = 2
-"""Measures of a topic in its sentence."""
+MOST_LISTED = 4
+"""Models that a sentence lists one by one; of more it gives the range."""
 
 
 SIMULATED_ALONE = "These ratings come from a program that fills in the form; no clinician rated an answer."
 
 
-def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure], simulated: Set[str] = frozenset()) -> Takeaway | None:
-    """State the range of the first measures of a topic over the models; None for a topic without rows.
+def topic_takeaway(
+    rows: Sequence[Cells], measures: Sequence[Measure], titles: Mapping[str, str], simulated: Set[str] = frozenset()
+) -> Takeaway | None:
+    """State the first main measure of a topic that has values; None for a topic without rows.
 
     Parameters
     ----------
@@ -28,6 +30,8 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure], simulated
         The visible rows of the topic.
     measures : sequence of Measure
         Its measures in the order of the page.
+    titles : mapping of str to str
+        Titles of the models.
     simulated : set of str
         Readers that are programs: no sentence is about their answers.
 
@@ -41,12 +45,12 @@ def topic_takeaway(rows: Sequence[Cells], measures: Sequence[Measure], simulated
     of_models = [row for row in rows if _is_measured(row, simulated)]
     enough = [row for row in of_models if _has_enough_patients(row)]
     whole = [row for row in enough if not row.get("slice")] or enough
-    sentences = [words for measure in measures if measure.main and (words := _range_of(measure, whole))]
+    sentences = [words for measure in measures if measure.main and (words := _sentence_of(measure, whole, titles))]
     if not of_models and any(map(is_simulated, rows)):
         return Takeaway(SIMULATED_ALONE, _sizes(rows))
     if not sentences:
-        return Takeaway(f"Every n is below {FEWEST_PATIENTS}.", _sizes(rows))
-    return Takeaway(f"{'; '.join(sentences[:MOST_MEASURES])}.", _sizes(whole))
+        return Takeaway(f"Too few patients: every row has fewer than {FEWEST_PATIENTS}.", _sizes(rows))
+    return Takeaway(f"{sentences[0]}.", _sizes(whole))
 
 
 def _is_measured(row: Cells, simulated: Set[str]) -> bool:
@@ -67,33 +71,31 @@ def _has_enough_patients(row: Cells) -> bool:
     return number is None or (isinstance(number, int) and number >= FEWEST_PATIENTS)
 
 
-def _range_of(measure: Measure, rows: Sequence[Cells]) -> str:
-    """Say between which values a measure lies over the rows; empty where none has it."""
+def _sentence_of(measure: Measure, rows: Sequence[Cells], titles: Mapping[str, str]) -> str:
+    """State a measure of every model, or the range over the rows; empty where none has it."""
     of_measure = [row for row in rows if row["measure"] == measure.name]
-    differences = [row for row in of_measure if row.get("difference") is not None]
-    values = [row for row in of_measure if row.get("value") is not None]
-    shares = [row for row in of_measure if row.get("share") is not None]
-    if values:
-        return f"{measure.title}: {_span(measure.unit, values, 'value')}"
-    if differences:
-        return f"{measure.title}: {_span('points', differences, 'difference')}{_answers(differences)}"
-    if shares:
-        return f"{measure.title}: {_span('share', shares, 'share')}"
+    for column, unit in (("value", measure.unit), ("difference", "points"), ("share", "share")):
+        if known := [row for row in of_measure if row.get(column) is not None]:
+            answers = _answers(known) if column == "difference" else ""
+            return f"{measure.title}{_values(unit, known, column, titles)}{answers}"
     return ""
 
 
-def _span(unit: str, rows: Sequence[Cells], column: str) -> str:
-    """Format one number with its interval, or the least and the largest of several."""
+def _values(unit: str, rows: Sequence[Cells], column: str, titles: Mapping[str, str]) -> str:
+    """Format one number with its interval, those of few models, or the least and the largest of several rows."""
     form, noun = FORMS.get(unit, decimal), " points" if unit == "points" else ""
-    ordered = sorted(rows, key=lambda row: float(row[column]))
     if len(rows) == 1:
         ends = [form(rows[0][end]) for end in ("low", "high") if rows[0].get(end) is not None]
         span = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
-        return f"{form(rows[0][column])}{noun}{span}"
-    models = len({row["model"] for row in rows if row["model"]})
-    over = f" over {counted(models, 'model')}" if models else ""
-    extremes = dict.fromkeys(form(row[column]) for row in (ordered[0], ordered[-1]))
-    return f"{' to '.join(extremes)}{noun}{over}"
+        return f": {form(rows[0][column])}{noun}{span}"
+    ordered = sorted(rows, key=lambda row: float(row[column]))
+    ends = [form(row[column]) for row in (ordered[0], ordered[-1])]
+    if ends[0] == ends[1]:
+        return f": {ends[0]}{noun} in every row"
+    models = {row["model"] for row in rows if not row.get("other")}
+    if len(models) == len(rows) <= MOST_LISTED:
+        return f": {', '.join(f'{titles.get(row["model"], row["model"])} {form(row[column])}{noun}' for row in reversed(ordered))}"
+    return f" ranges from {ends[0]} to {ends[1]}{noun}"
 
 
 FORMS: dict[str, Callable[[float], str]] = {"share": percent, "points": points, "count": whole}
@@ -105,7 +107,7 @@ def _answers(rows: Sequence[Cells]) -> str:
     tested = [row for row in rows if row.get("family")]
     if tested:
         significant = sum(row["answer"] in ("better", "worse") for row in tested)
-        return f", {significant} of {len(tested)} significant"
+        return f"; {significant} of {len(tested)} differences {are(significant)} significant"
     known = [row for row in rows if row.get("low") is not None]
     clear = sum(row["low"] > 0 or row["high"] < 0 for row in known)
-    return f", the interval excludes 0 in {clear} of {len(known)}" if known else ""
+    return f"; the interval excludes 0 in {clear} of {len(known)}" if known else ""

@@ -12,7 +12,7 @@ from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.arm_changes import CHOICE, in_form
 from neuralmedbench.records.items import Arm, Axis, Strategy
 from neuralmedbench.records.results import PRIOR, by_measure
-from neuralmedbench.records.words import apart, percent, points, points_span, unsure_span
+from neuralmedbench.records.words import apart, percent, points, points_span
 from neuralmedbench.tables.declare import Cells, ContrastRow, CountRow, Measure, MeasureRow, ModelRows, Tables, needs, of_benchmarks, topic
 from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.floors import options_only
@@ -154,7 +154,7 @@ def _sentence(study: Study, tables: Tables, row: Cells) -> str:
         return f"No answer for {title}: {why_not}."
     measures = by_measure([own for own in tables["title"] if own["model"] == row["model"]])[row["benchmark"], row["model"]]
     recognises, finds = (percent(max(measures[name]["value"] or 0.0, 0.0)) for name in (RECOGNISED, FOUND))
-    head = f"{title} recognises {recognises} of {row['n_patients']} patients' diagnoses when offered and finds {finds} alone"
+    head = f"{title} picks {recognises} of {row['n_patients']} patients' diagnoses from five options and names {finds} unprompted"
     return f"{head}: {'not tested, because the stated comparison is inconclusive' if is_closed(tables) else _compared(study, row)}."
 
 
@@ -167,7 +167,9 @@ def _compared(study: Study, row: Cells) -> str:
         return apart(-size, -high, -low)
     if row["answer"] == ALIKE:
         return f"no, within {margin} points ({points_span(-high, -low)})"
-    return f"inconclusive ({unsure_span(-high, -low)})"
+    if low * high > 0:
+        return f"{apart(-size, -high, -low)}, not significant after correction"
+    return f"inconclusive ({points_span(-high, -low)})"
 
 
 MEASURES = (

@@ -217,10 +217,11 @@ def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
     """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
     simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
+    titles = {name: model.title for name, model in study.models.items()}
     lines: dict[str, Takeaway | None] = {}
     for table in TABLES:
         if table.takeaways is None:
-            lines[table.name] = topic_takeaway(tables[table.name], table.measures, simulated)
+            lines[table.name] = topic_takeaway(tables[table.name], table.measures, titles, simulated)
         else:
             lines |= {block: words(study, tables) for block, words in table.takeaways.items()}
     return {block: asdict(line) for block, line in lines.items() if line}
