@@ -94,7 +94,8 @@ def _values(unit: str, rows: Sequence[Cells], column: str, titles: Mapping[str, 
         return f": {ends[0]}{noun} in every row"
     models = {row["model"] for row in rows if not row.get("other")}
     if len(models) == len(rows) <= MOST_LISTED:
-        return f": {', '.join(f'{titles.get(row["model"], row["model"])} {form(row[column])}{noun}' for row in reversed(ordered))}"
+        parts = [f"{titles.get(row['model'], row['model'])} {form(row[column])}{noun}" for row in reversed(ordered)]
+        return f": {', '.join(parts)}"
     return f" ranges from {ends[0]} to {ends[1]}{noun}"
 
 
