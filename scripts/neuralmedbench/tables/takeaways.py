@@ -49,7 +49,7 @@ def topic_takeaway(
     if not of_models and any(map(is_simulated, rows)):
         return Takeaway(SIMULATED_ALONE, _sizes(rows))
     if not sentences:
-        return Takeaway(f"Too few patients: every row has fewer than {FEWEST_PATIENTS}.", _sizes(rows))
+        return Takeaway(f"Too few to report: fewer than {FEWEST_PATIENTS} in every row.", _sizes(rows))
     return Takeaway(f"{sentences[0]}.", _sizes(whole))
 
 
@@ -96,7 +96,7 @@ def _values(unit: str, rows: Sequence[Cells], column: str, titles: Mapping[str, 
     if len(models) == len(rows) <= MOST_LISTED:
         parts = [f"{titles.get(row['model'], row['model'])} {form(row[column])}{noun}" for row in reversed(ordered)]
         return f": {', '.join(parts)}"
-    return f" ranges from {ends[0]} to {ends[1]}{noun}"
+    return f": {ends[0]} to {ends[1]}{noun}"
 
 
 FORMS: dict[str, Callable[[float], str]] = {"share": percent, "points": points, "count": whole}

@@ -86,7 +86,7 @@ def test_no_text_of_the_page_calls_questions_patients(exam: tuple[Path, str]) ->
 
 def test_explanations_on_a_page_of_exam_questions_have_the_noun_of_its_tables(questions: dict[str, str]) -> None:
     for name, words in {
-        "leaderboard": "over resampled items",
+        "leaderboard": "when items are resampled",
         "arms": "Items who share a request",
     }.items():
         assert words in questions[name]

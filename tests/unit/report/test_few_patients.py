@@ -108,7 +108,7 @@ def test_no_table_of_a_topic_has_a_line_of_fewer_than_ten_patients(made: tuple[i
     assert all(number >= SHOWN_FROM for number in numbers)
     groups = [row for row in rows_of(root, "rates") if row["n_patients"] and int(row["n_patients"]) < SHOWN_FROM]
     assert len(groups) > 10
-    assert re.search(r"\d+ lines? of fewer than 10 patients (is|are) in the files alone", parts_of(text)["groups"])
+    assert re.search(r"\d+ rows? with fewer than 10 patients appears? only in the files", parts_of(text)["groups"])
 
 
 def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[int, Path, str]) -> None:

@@ -220,13 +220,13 @@ def test_the_documented_layout_of_one_model_is_stated_with_its_interval() -> Non
 def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -> None:
     _, tables = drawn
     sentence = power_sentence(tables)
-    assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
+    assert sentence.startswith("Power: with 30 to 60 patients, the study has 80 % power to detect a difference of ")
     assert " points with and without pictures and " in sentence
     assert sentence.endswith(" points between two models, after correction for all 9 comparisons.")
     wide = tables | {"pairs": [row | {"detectable": None} for row in tables["pairs"]], "arms": []}
     assert " patients, the size of a difference between two models cannot be computed, after" in power_sentence(wide)
     few = wide | {"pairs": [row | {"n_patients": 5} for row in wide["pairs"]]}
-    assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(few)
+    assert "with 5 patients, the study has 80 % power to detect no difference, however large, between two models" in power_sentence(few)
     both = tables | {"pairs": few["pairs"]}
     assert "with and without pictures, but none, however large, between two models, after" in power_sentence(both)
     assert power_sentence({"leaderboard": [], "title": [], "pairs": [], "arms": []}) == ""

@@ -349,12 +349,12 @@ def test_without_labels_the_report_says_how_to_get_them():
 
 
 def test_the_published_shares_in_the_report_are_those_of_the_published_table():
-    block = (ROOT / "scripts/neuralmedbench/report/templates/blocks/errors.html.j2").read_text(encoding="utf-8")
+    block = (ROOT / "scripts/neuralmedbench/report/templates/blocks/perception.html.j2").read_text(encoding="utf-8")
     published = yaml.safe_load((ROOT / "config/published/neural-medbench.yaml").read_text(encoding="utf-8"))
     (row,) = published["tables"]["errors"]["rows"]
     for name, words in (
-        ("reasoning_failure", "reasoning failures"),
-        ("perceptual_failure", "perceptual failures"),
-        ("other", "knowledge gaps"),
+        ("reasoning_failure", "reasoning"),
+        ("perceptual_failure", "perception"),
+        ("other", "other"),
     ):
         assert f"{row['values'][name]} % {words}" in block

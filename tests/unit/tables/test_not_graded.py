@@ -13,7 +13,7 @@ from fixtures.report import blocks_of, build
 from fixtures.tables import DEPTH, write_study
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.recording.record import _missing_grades
+from neuralmedbench.recording.record import _missing
 from neuralmedbench.recording.trace import read_answers, recount
 from neuralmedbench.records.scores import Grade, GradeState, Score
 
@@ -101,4 +101,4 @@ def test_grades_that_were_not_given_for_their_language_are_not_asked_for_again(t
         [replace(rows[0], state=GradeState.FAILED), *rows[1:]],
         key=lambda row: (row.item_id, row.arm, row.repeat, row.criterion),
     )
-    assert {state: number for (state, _), number in _missing_grades(path).items()} == {"failed": 1}
+    assert {state: number for (state, _), number in _missing(path).items()} == {"failed": 1}

@@ -197,6 +197,6 @@ def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_comp
     lines = dict(re.findall(r'<tr data-benchmark="([\w-]+)"(.*?)</tr>', section, flags=re.DOTALL))
     assert 'data-element="noise-floor"' in lines[DEPTH]
     assert 'data-element="noise-floor"' not in lines[BREADTH]
-    assert "the noise floor" in section
-    assert "With one answer an item it is not known (–)." in section
+    assert "a difference beyond this noise" in section
+    assert "With one answer per item the noise is not known (–)." in section
     assert "nmb run compare config --pair MODEL@OLD=MODEL@NEW" in section

@@ -41,6 +41,7 @@ def tables(**rows: list[dict[str, Any]]) -> Tables:
     return {table.name: rows.get(table.name, []) for table in TABLES}
 
 
+TITLES = {"one": "One", "two": "Two"}
 MEASURES = (
     Measure("rate", "Right", "Right answers."),
     Measure("gain", "Gain", "A difference.", "points"),
@@ -60,15 +61,17 @@ def test_every_block_has_its_sentence_or_topics_with_theirs() -> None:
         assert own or set(block.parts.values()) & topics, block.id
 
 
-def test_a_topic_states_one_number_with_its_interval_and_several_as_a_range() -> None:
-    single = topic_takeaway([number("rate", value=0.5, low=0.25, high=0.75), number("deep", value=0.1)], MEASURES)
+def test_a_topic_states_one_number_with_its_interval_those_of_few_models_and_several_as_a_range() -> None:
+    single = topic_takeaway([number("rate", value=0.5, low=0.25, high=0.75), number("deep", value=0.1)], MEASURES, TITLES)
     assert single == Takeaway("Right: 50 % (25 % to 75 %).", "20 items, 10 patients")
     rows = [number("rate", value=0.5), number("rate", model="two", value=0.9), number("rate", model=PRIOR, value=0.0)]
     gains = [number("gain", difference=0.1, low=0.05, high=0.15), number("gain", model="two", difference=-0.2, low=-0.5, high=0.1)]
-    assert topic_takeaway([*rows, *gains], MEASURES) == Takeaway(
-        "Right: 50 % to 90 % over 2 models; Gain: −20 to +10 points over 2 models, the interval excludes 0 in 1 of 2.",
-        "20 items, 10 patients",
+    assert topic_takeaway([*rows, *gains], MEASURES, TITLES) == Takeaway("Right: Two 90 %, One 50 %.", "20 items, 10 patients")
+    assert topic_takeaway(gains, MEASURES, TITLES) == Takeaway(
+        "Gain: One +10 points, Two −20 points; the interval excludes 0 in 1 of 2.", "20 items, 10 patients"
     )
+    many = [number("rate", model=f"m{place}", value=place / 10) for place in range(6)]
+    assert topic_takeaway(many, MEASURES, TITLES) == Takeaway("Right: 0 % to 50 %.", "20 items, 10 patients")
 
 
 def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None:
@@ -76,32 +79,32 @@ def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None
         number("gain", model=model, difference=0.2, low=0.1, high=0.3, family="family", answer=answer)
         for model, answer in (("one", "better"), ("two", "inconclusive"))
     ]
-    line = topic_takeaway(family, MEASURES)
+    line = topic_takeaway(family, MEASURES, TITLES)
     assert line is not None
-    assert line.takeaway == "Gain: +20 points over 2 models, 1 of 2 significant."
+    assert line.takeaway == "Gain: +20 points in every row; 1 of 2 differences is significant."
 
 
 @pytest.mark.parametrize("count", [FEWEST_PATIENTS - 1, "<10", "(hidden)"])
 def test_no_number_of_fewer_than_eight_patients_is_in_a_sentence(count: object) -> None:
-    line = topic_takeaway([number("rate", value=0.5, n_patients=count, n_items=count)], MEASURES)
+    line = topic_takeaway([number("rate", value=0.5, n_patients=count, n_items=count)], MEASURES, TITLES)
     assert line is not None
-    assert line.takeaway == f"Every n is below {FEWEST_PATIENTS}."
+    assert line.takeaway == f"Too few to report: fewer than {FEWEST_PATIENTS} in every row."
 
 
 def test_numbers_of_simulated_raters_are_in_no_sentence() -> None:
     rows = [number("rate", value=0.5, source="simulated round r01"), number("rate", value=0.4, source="judge")]
-    line = topic_takeaway(rows, MEASURES)
+    line = topic_takeaway(rows, MEASURES, TITLES)
     assert line is not None
     assert line.takeaway == "Right: 40 %."
-    assert topic_takeaway([], MEASURES) is None
+    assert topic_takeaway([], MEASURES, TITLES) is None
 
 
 def test_a_topic_of_simulated_raters_alone_says_so_and_has_no_number() -> None:
     simulated = number("rate", value=0.4, source="simulated round r01")
-    line = topic_takeaway([simulated], MEASURES)
+    line = topic_takeaway([simulated], MEASURES, TITLES)
     assert line is not None
     assert line.takeaway == SIMULATED_ALONE
-    both = topic_takeaway([simulated, number("rate", value=0.2)], MEASURES)
+    both = topic_takeaway([simulated, number("rate", value=0.2)], MEASURES, TITLES)
     assert both is not None
     assert both.takeaway == "Right: 20 %."
 
@@ -112,7 +115,7 @@ def test_numbers_of_simulated_readers_are_in_no_sentence() -> None:
         number("rate", model="person", value=0.4),
         number("rate", model="judge", other="program", value=0.8),
     ]
-    line = topic_takeaway(rows, MEASURES, {"program"})
+    line = topic_takeaway(rows, MEASURES, TITLES, {"program"})
     assert line is not None
     assert line.takeaway == "Right: 40 %."
 

@@ -135,13 +135,16 @@ def tables_of(study: Study, **leaders: int) -> Any:
     [
         (
             "recogniser",
-            r"Recogniser recognises 100 % of 20 patients' diagnoses when offered and finds 0 % alone: 100 points lower \(\d+ to 100\)\.",
+            r"Recogniser picks 100 % of 20 patients' diagnoses from five options and names 0 % unprompted: 100 points lower \(\d+ to 100\)\.",
         ),
         (
             "finder",
-            r"Finder recognises 0 % of 20 patients' diagnoses when offered and finds 100 % alone: 100 points higher \(\d+ to 100\)\.",
+            r"Finder picks 0 % of 20 patients' diagnoses from five options and names 100 % unprompted: 100 points higher \(\d+ to 100\)\.",
         ),
-        ("knows", r"Knows recognises 100 % of 20 patients' diagnoses when offered and finds 100 % alone: inconclusive \(−\d+ to \+\d+\)\."),
+        (
+            "knows",
+            r"Knows picks 100 % of 20 patients' diagnoses from five options and names 100 % unprompted: inconclusive \(−\d+ to \+\d+\)\.",
+        ),
         ("silent", r"No answer for Silent: 50 % of its open answers could not be read or graded\."),
     ],
 )
@@ -165,12 +168,12 @@ def test_a_model_that_draws_is_not_said_to_find_more_than_it_recognises() -> Non
 def test_within_the_margin_the_answer_is_no() -> None:
     study = title_study(50, scripts=("knows",))
     text = title_sentence(study, tables_of(study, knows=1))
-    assert text.endswith("and finds 100 % alone: no, within 10 points (−7 to +7)."), text
+    assert text.endswith("and names 100 % unprompted: no, within 10 points (−7 to +7)."), text
 
 
 def test_without_a_rank_the_first_model_of_the_run_list_that_was_asked_is_named() -> None:
     study = title_study()
-    assert title_sentence(study, tables_of(study)).startswith("Knows recognises")
+    assert title_sentence(study, tables_of(study)).startswith("Knows picks")
 
 
 def test_fewer_than_eight_patients_and_options_that_say_what_is_right_have_no_answer() -> None:

@@ -167,10 +167,10 @@ def test_the_page_says_whose_judgement_a_corrected_rate_is(written: Written) -> 
     leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     alone = "Calibrated rates are about these 2 raters: what other clinicians would have judged is not in their intervals."
     assert leaderboard.count(alone) == 1
-    assert "with fewer than three raters it is about them alone" in leaderboard
+    assert "with fewer than three raters it is only about the raters" in leaderboard
     shown = re.findall(r'data-element="raters" data-value="2.000000"', trust)
     assert len(shown) == len([row for row in pick(tables["calibrated"], measure="raters") if not is_simulated(row)]) > 0
-    assert "With fewer than three raters a corrected rate is about these raters alone" in trust
+    assert "With fewer than three raters a corrected rate is about these raters only" in trust
     tables, told = written("three")
     leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "graders"))
     assert "Calibrated rates are by 3 raters: their intervals count that other clinicians might judge differently." in leaderboard

@@ -53,7 +53,7 @@ openTarget();
 
 // Words of the glossary are marked where they first stand in a block; hover, focus or touch shows what they mean.
 const tip = document.getElementById("tip");
-const entries = [...document.querySelectorAll("#glossary + dl dt")].map((dt) => ({ id: dt.id, forms: dt.dataset.forms.split("|"), means: dt.nextElementSibling.textContent }));
+const entries = [...document.querySelectorAll("#page-glossary + dl dt")].map((dt) => ({ id: dt.id, forms: dt.dataset.forms.split("|"), means: dt.nextElementSibling.textContent }));
 const wordOf = new Map(entries.flatMap((entry) => entry.forms.map((one) => [one.toLowerCase(), entry])));
 const escaped = [...wordOf.keys()].sort((a, b) => b.length - a.length).map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
 const pattern = new RegExp(`(?<![\\p{L}\\p{N}_@-])(${escaped.join("|")})(?![\\p{L}\\p{N}_@-])`, "giu");
