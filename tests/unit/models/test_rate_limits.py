@@ -26,7 +26,7 @@ from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.provider_waits import asked_wait_s
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
-from neuralmedbench.runtime.shared_log import read_log
+from neuralmedbench.runtime.append_log import read_log
 
 NOON = 1_700_000_000.0
 
