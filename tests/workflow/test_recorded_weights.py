@@ -49,7 +49,8 @@ def test_a_recorded_run_is_replayed_shown_and_audited(project: Path) -> None:
     assert {key for row in rows for key in row.call_keys} == entries.keys()
     assert [row.text for row in rows] == [entries[row.call_keys[-1]]["text"] for row in rows]
     assert "Tiny LLaVA" in (project / "results" / "recorded" / "report.html").read_text(encoding="utf-8")
-    audit = subprocess.run([*NMB, "run", "audit", "--configfiles", "config/recorded.yaml"], cwd=project, capture_output=True, text=True)
+    words = [*NMB, "run", "audit", "--configfiles", "config/recorded.yaml"]
+    audit = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
     assert (audit.returncode, "nothing found" in audit.stdout) == (0, True), audit.stdout + audit.stderr
 
 

@@ -18,7 +18,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.prices import answers_of_a_call, asked_tier, highest_usd, longest_answer, price_list
 from neuralmedbench.models.token_estimates import Estimator
-from neuralmedbench.runtime.shared_log import Record, SharedLog, read_log
+from neuralmedbench.runtime.append_log import Record, SharedLog, read_log
 
 NANO = 10**9
 """Billionths of a dollar in a dollar. Money is summed as whole billionths, so that no sum depends on its order."""

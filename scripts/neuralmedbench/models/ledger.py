@@ -27,6 +27,7 @@ from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import COUNTS, MISSING_STATES, PARTS, ResponseState, Usage, token_count
 from neuralmedbench.records.thoughts import is_only_thoughts
+from neuralmedbench.runtime.append_log import append, append_line, values
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room, open_private
 
@@ -67,11 +68,10 @@ class FailedCalls:
     def __init__(self, ledger: Path) -> None:
         self._path = ledger.with_name(f".{ledger.stem}.failed")
         self._calls: dict[str, list[FailedRequests]] = {}
-        if self._path.exists():
-            for text in self._path.read_bytes().splitlines():
-                with suppress(ValidationError):  # the torn line of a killed process
-                    line = LINE.validate_json(text)
-                    self._calls.setdefault(line.key, []).append(line.failed)
+        for value in values(self._path.read_bytes()) if self._path.exists() else ():
+            with suppress(ValidationError):
+                line = LINE.validate_python(value)
+                self._calls.setdefault(line.key, []).append(line.failed)
 
     def of(self, key: str) -> tuple[FailedRequests, ...]:
         """Return the failed requests of a call, by host and day."""
@@ -84,8 +84,8 @@ class FailedCalls:
     def add(self, key: str, failed: FailedRequests) -> None:
         """Keep the requests of a call that failed; on a full disk only until this process ends."""
         self._calls.setdefault(key, []).append(failed)
-        with suppress(OSError), open(self._path, "ab", opener=open_private) as file:
-            file.write(json.dumps([key, failed]).encode() + b"\n")
+        with suppress(OSError):
+            append_line(self._path, [key, failed])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +211,7 @@ class Ledger:
         self._entries[entry.key] = entry
         unreported = {name for name in (*PARTS, "service_tier", "thought") if not vars(entry)[name] and vars(entry)[name] != 0}
         line = {**{name: value for name, value in vars(entry).items() if name not in unreported}, ANSWER_DIGEST: _answer_digest(entry)}
-        self._file.write(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
+        append(self._file.fileno(), json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._waiting += 1
         if self._waiting >= SYNC_EVERY or time.monotonic() - self._synced > SYNC_AFTER_S:
             self.sync()
@@ -227,7 +226,7 @@ class Ledger:
         if entry is None or entry.key in self._entries:
             return False
         self._entries[entry.key] = entry
-        self._file.write(line.rstrip(b"\n") + b"\n")
+        append(self._file.fileno(), line.rstrip(b"\n") + b"\n")
         return True
 
     async def keep_synced(self) -> None:
@@ -240,7 +239,6 @@ class Ledger:
 
     def sync(self) -> None:
         """Write all added answers to the disk itself (fsync)."""
-        self._file.flush()
         os.fsync(self._file.fileno())
         self._waiting, self._synced = 0, time.monotonic()
 
@@ -301,17 +299,12 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     path = path.resolve()  # two clones that share the file by a link must meet at one lock
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_writer(path), open(path, "a+b", opener=open_private) as file:
-        entries, unreadable, torn = _read(file)
-        if torn:  # end the torn line, so that the next answer starts a line of its own
-            file.write(b"\n")
-        ledger = Ledger(file, entries, unreadable, FailedCalls(path))
+        ledger = Ledger(file, *_read(file), FailedCalls(path))
         try:
             yield ledger
         except BaseException:
-            try:
+            with suppress(OSError):  # it would hide the error that says what to do
                 ledger.sync()
-            except OSError:  # disk full: a normal close would raise again and hide the error that says what to do
-                file.raw.close()
             raise
         ledger.sync()
 
@@ -354,9 +347,9 @@ def _only_writer(path: Path) -> Iterator[None]:
         yield
 
 
-def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int, bool]:
+def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int]:
     entries: dict[str, LedgerEntry] = {}
-    unreadable, line = 0, b"\n"
+    unreadable = 0
     name = "/".join(Path(file.name).parts[-2:])
     file.seek(0)
     for number, line in enumerate(file, start=1):
@@ -365,7 +358,7 @@ def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int, bool]:
             entries.setdefault(entry.key, entry)
         else:
             unreadable += bool(line.strip())
-    return entries, unreadable, not line.endswith(b"\n")
+    return entries, unreadable
 
 
 def _entry(line: bytes, where: str) -> LedgerEntry | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.models.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError, interruptible_sleep
-from neuralmedbench.runtime.shared_log import Record, SharedLog
+from neuralmedbench.runtime.append_log import Record, SharedLog
 
 PAUSED = "GroupPaused"
 CLOCK_SKEW_S = 5.0

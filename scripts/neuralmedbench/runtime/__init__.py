@@ -9,8 +9,8 @@ job_progress: JobProgress, Report, duration, warn_run
 locks: read_holder, try_lock, write_holder
 machine: not_installed, usable_cores, usable_memory_mb
 one_writer: lock_folder, name_this_run, this_run, wait_for_writers
+append_log: Record, SharedLog, append, append_line, read_log, values
 options: Command
-shared_log: Record, SharedLog, read_log
 storage: check_places, check_project, disk_full, full_disk_cause, has_room, LEAST_ROOM_BYTES, open_private
 supervisor: GRACE_S, descendants, end_recorded, supervised
 terminal: snakemake_terminal

@@ -25,7 +25,7 @@ from neuralmedbench.models.budget import NANO, Budget, SpendTotals, account_of, 
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.token_estimates import Estimator, text_tokens_at_most
 from neuralmedbench.records.requests import RequestImage
-from neuralmedbench.runtime.shared_log import read_log
+from neuralmedbench.runtime.append_log import read_log
 
 pytestmark = pytest.mark.slow
 

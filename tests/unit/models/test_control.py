@@ -26,9 +26,9 @@ from neuralmedbench.models.retry import CallError
 from neuralmedbench.recording.record import incomplete_files
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import response_key
+from neuralmedbench.runtime.append_log import read_log
 from neuralmedbench.runtime.one_writer import RUN_VARIABLE, name_this_run, this_run
 from neuralmedbench.runtime.options import read_settings
-from neuralmedbench.runtime.shared_log import read_log
 
 DIME = {
     "prices": {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"},

@@ -402,18 +402,17 @@ from neuralmedbench.models import ledger
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-def half(line):
-    file.raw.write(line[: len(line) // 2])
+def half(descriptor, line):
+    os.write(descriptor, line[: len(line) // 2])
     die()
 
 with ledger.open_ledger(ledger.Path(sys.argv[1])) as book:
-    file, number = book._file, 0
     for number in range(100):
         if number == 20:
             if sys.argv[2] == "fsync":
                 os.fsync = die
             else:
-                book._file = type("File", (), {"write": staticmethod(half)})()
+                ledger.append = half
         book.add(ledger.LedgerEntry(key=str(number), state="ok", text="x" * 500))
         print(number, flush=True)
 """

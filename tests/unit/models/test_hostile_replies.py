@@ -19,7 +19,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.runtime.shared_log import read_log
+from neuralmedbench.runtime.append_log import read_log
 
 pytestmark = pytest.mark.slow
 

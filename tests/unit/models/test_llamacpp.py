@@ -107,7 +107,7 @@ def test_a_prompt_that_is_longer_than_the_context_is_refused_with_its_cause(ask)
 
 def test_without_its_part_that_sees_a_model_is_refused_before_the_first_patient(files, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # the other server holds the lock of its place
-    with pytest.raises(ProviderError, match="refuses a first question: .*takes no pictures"):
+    with pytest.raises(ProviderError, match=r"refuses a first question: .*takes no pictures"):
         open_backend(model_of(files[0], name="blind"), None)
 
 

@@ -27,8 +27,8 @@ from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.provider_waits import asked_wait_s
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
+from neuralmedbench.runtime.append_log import read_log
 from neuralmedbench.runtime.options import read_settings
-from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
 

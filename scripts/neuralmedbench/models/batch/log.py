@@ -7,7 +7,6 @@ one asks the provider what it has; nothing is ever sent again because a reply wa
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.budget import NANO
 from neuralmedbench.models.ledger import open_ledger
 from neuralmedbench.records.words import counted
-from neuralmedbench.runtime.storage import open_private
+from neuralmedbench.runtime.append_log import append_line, read_log
 
 
 class ChunkState(StrEnum):
@@ -123,11 +122,7 @@ class BatchLog:
 
     def _write(self, chunk: str, event: str, **fields: Any) -> None:
         record = {"chunk": chunk, "event": event, **fields}
-        # a torn last line of a killed process must not swallow this one
-        with open(self._path, "ab", opener=open_private) as file:
-            file.write(b"\n" + json.dumps(record, sort_keys=True).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._path, record, sync=True)
         self._apply(record)
 
     def _apply(self, record: Mapping[str, Any]) -> None:
@@ -153,16 +148,13 @@ def log_of(ledger: Path) -> Path:
 
 
 def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Read a log; the torn line of a killed process is left out, and so are events of a chunk whose first line is torn."""
+    """Read a log, without the events of a chunk whose first line is torn."""
     known: set[str] = set()
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            record: Any = json.loads(line)
-            event, chunk = record["event"], record["chunk"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        known |= {chunk} if event == ChunkState.SUBMITTING else set()
-        if chunk in known:
+    for record in read_log(path):
+        chunk = record.get("chunk", "")
+        if record.get("event") == ChunkState.SUBMITTING:
+            known.add(chunk)
+        if chunk in known and "event" in record:
             yield record
 
 

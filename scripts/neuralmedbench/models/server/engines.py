@@ -127,7 +127,7 @@ START_CAUSES = (
         ),
     ),
 )
-SIGNAL_CAUSES = {
+SIGNAL_CAUSES: dict[int, Cause] = {
     signal.SIGKILL: Cause("it was killed", "see whether the memory of this machine was used up", ()),
     signal.SIGILL: Cause(
         "it uses an instruction that this processor lacks",

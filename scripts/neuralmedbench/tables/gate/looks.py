@@ -11,7 +11,7 @@ from typing import Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.runtime.shared_log import SharedLog
+from neuralmedbench.runtime.append_log import SharedLog
 from neuralmedbench.tables.gate.verdict import APPROVE, Alarm, MarginVerdict
 
 LEFT = 1e-9

@@ -22,7 +22,7 @@ from neuralmedbench.models.life import life_lines
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted, percent, points
-from neuralmedbench.runtime.shared_log import read_log
+from neuralmedbench.runtime.append_log import read_log
 from neuralmedbench.tables.answers import gather_answers
 from neuralmedbench.tables.gate.looks import UpdateLook, level_after
 from neuralmedbench.tables.gate.verdict import NO_MARGIN

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.runtime.shared_log import SharedLog, read_log
+from neuralmedbench.runtime.append_log import SharedLog, append_line, read_log
 
 COUNT = """
 import os, sys
 from pathlib import Path
-from neuralmedbench.runtime.shared_log import SharedLog
+from neuralmedbench.runtime.append_log import SharedLog
 
 book, seen, mine = SharedLog(Path(sys.argv[1])), 0, 0
 print("ready", flush=True)
@@ -159,7 +159,7 @@ def test_a_forked_process_locks_the_book_for_itself(tmp_path):
 DIE_INSIDE = """
 import os, signal, sys
 from pathlib import Path
-from neuralmedbench.runtime.shared_log import SharedLog
+from neuralmedbench.runtime.append_log import SharedLog
 
 with SharedLog(Path(sys.argv[1])).transaction() as transaction:
     os.kill(os.getpid(), signal.SIGKILL)
@@ -176,3 +176,12 @@ def test_a_book_without_a_file_belongs_to_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert added(SharedLog(None), {"a": 1}) == []
     assert list(Path().iterdir()) == []
+
+
+def test_the_torn_line_of_a_killed_process_costs_no_line_that_follows(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b'{"first": 1}\n{"torn": ')
+    append_line(path, {"second": 2}, sync=True)
+    append_line(path, {"third": 3})
+    assert read_log(path) == [{"first": 1}, {"second": 2}, {"third": 3}]
+    assert path.read_bytes().count(b"\n") == 4
