@@ -108,7 +108,7 @@ class ContrastRow(TopicRow):
     The first side is `model`, `arm` and `strategy`, the second `other` (if empty, the same model), `other_arm` and `other_strategy`.
     `p_value` is that of this test alone, `p_corrected` after correction for all of `family`: what sentences at a glance may claim. Without
     one a row is exploratory. `answer` is about pass@1 (`Difference.answer`). `unread` is the share of unread answers of the lower side, where
-    these could turn the answer; `detectable` the smallest difference that 8 of 10 such studies would show after correction.
+    these could turn the answer; `detectable` the smallest difference that the study has 80 % power to detect after correction.
     """
 
     other_in_reference_pool: Flag = None

@@ -55,7 +55,7 @@ class FamilyTest(NamedTuple):
         return None if self.p_corrected is None or p_value is None else max(self.p_corrected, p_value)
 
     def detectable(self, patients: int | None) -> float | None:
-        """Return the smallest difference that 8 of 10 such studies would show; None where none is known."""
+        """Return the smallest difference that the study has 80 % power to detect; None where none is known."""
         if self.p_corrected is None or not patients or patients < 2 or self.error <= 0:
             return None
         return smallest_difference(self.error, patients, self.level)
