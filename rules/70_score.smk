@@ -14,7 +14,7 @@ rule grade_responses:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         benchmark_config="config/benchmarks/{benchmark}.yaml",
-        grader_config="config/graders/{grader}.yaml",
+        grader_configs=lambda wildcards: RUN.grader_files(wildcards.grader),
         prompt=lambda wildcards: RUN.all_graders[wildcards.grader].prompt or [],
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,

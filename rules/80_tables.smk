@@ -108,7 +108,7 @@ rule build_tables:
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
-        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
+        grader_configs=RUN.grader_files(),
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
         urgency=RUN.urgency_files,

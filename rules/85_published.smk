@@ -9,7 +9,7 @@ rule compare_published:
         published="config/published/{paper}.yaml",
         tables=expand("<results>/tables/{table}.csv", table=COLUMNS),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
-        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
+        grader_configs=RUN.grader_files(),
     output:
         table="<results>/tables/paper/{paper}.csv",
         markdown="<results>/tables/paper/{paper}.md",

@@ -51,7 +51,7 @@ rule record_provenance:
             *expand("<results>/tables/{table}.csv", table=COLUMNS),
             *expand("config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks),
             *expand("config/models/{model}.yaml", model=RUN.models),
-            *expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
+            *RUN.grader_files(),
         ],
         responses=expand(
             "<results>/responses/{benchmark}/{model}.parquet",
@@ -101,7 +101,7 @@ rule build_report:
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
-        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
+        grader_configs=RUN.grader_files(),
         prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
         readiness="config/readiness.yaml",
         checklists=sorted(map(str, Path("config/checklists").glob("*.yaml"))),

@@ -313,9 +313,15 @@ def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
 
 
 def load_grader(path: Path) -> GraderConfig:
-    """Read one grader's YAML and name its model after the file; ConfigError as in `read_yaml` and `check`."""
-    config = _load(GraderConfig, path)
-    return config.model_copy(update={"model": config.model.named(path.stem)}) if config.model else config
+    """Read one grader's YAML with the file of its model, which gets the name of the grader; ConfigError as in `read_yaml` and `check`."""
+    entries = read_yaml(path)
+    name = entries.get("model")
+    # earlier files have the keys of the model within
+    if isinstance(name, str):
+        model = load_model(path.parents[1] / "models" / f"{name}.yaml")
+        return check(GraderConfig, entries | {"model": model}, path.as_posix()).asking(model.named(path.stem), name)
+    config = check(GraderConfig, entries, path.as_posix())
+    return config.asking(config.model.named(path.stem), "") if config.model else config
 
 
 def load_published(path: Path) -> PublishedConfig:

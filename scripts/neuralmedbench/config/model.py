@@ -6,10 +6,10 @@ import datetime
 import math
 import os
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, WithJsonSchema, field_validator, model_validator
 
 from neuralmedbench.config.section import RANDOM_TEXT, Name, Section
 from neuralmedbench.records.items import Strategy
@@ -469,16 +469,30 @@ class GraderConfig(Section):
         "diagnosis", description="What an LLM grader judges: the diagnosis, the item's rubric, the steps of the reasoning, or the errors."
     )
     prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
-    model: ModelConfig | None = Field(None, description="The model of an LLM grader.")
+    model: Annotated[ModelConfig | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="The model of an LLM grader: a file of `config/models/`."
+    )
     arms: tuple[str, ...] | None = Field(None, min_length=1, description="Arms whose answers an LLM grader judges; absent: all.")
     validation: GraderValidation | None = Field(
         None,
         description="How often the grader is right on answers that people had labelled; until clinicians have rated answers of the run.",
     )
     members: tuple[Name, ...] = Field((), description="Members of a jury: other files in `config/graders/`.")
+    _asks: str = PrivateAttr("")
     rule: Literal["majority", "mean"] = Field(
         "majority", description="How a jury decides: `majority` needs more than half of the votes, so a tie fails; `mean` is their mean."
     )
+
+    @property
+    def asks(self) -> str:
+        """Name of the file of its model; empty without one, or where earlier files have the model within."""
+        return self._asks
+
+    def asking(self, model: ModelConfig, name: str) -> GraderConfig:
+        """Return the grader with its model, under a name of their own, and the name of the model's file."""
+        copy = self.model_copy(update={"model": model})
+        copy._asks = name
+        return copy
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> GraderConfig:

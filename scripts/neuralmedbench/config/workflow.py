@@ -401,6 +401,12 @@ class Run:
             return f"{self.absent[published.benchmark]} is not there: {published.import_}"
         return "" if published.benchmark in self.benchmarks else f"{published.benchmark} is not among the benchmarks of this run"
 
+    def grader_files(self, *names: str) -> list[str]:
+        """Return the files of some graders, by default of all, and those of the models that they ask."""
+        graders = {name: self.all_graders[name] for name in names or self.all_graders}
+        models = sorted({grader.asks for grader in graders.values() if grader.asks})
+        return [f"config/graders/{name}.yaml" for name in graders] + [f"config/models/{model}.yaml" for model in models]
+
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
         """All graders: the run list, then the members of its juries."""

@@ -319,11 +319,13 @@ def read_source(
     check_profile(profile, withheld, notes.get("disclosure"))
     cases, pictures = _read_cases(root, results, shown, max_megabytes * 1e6)
     provenance = read_json(results / "provenance.json")
+    judging = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in graders}
+    asked = sorted({grader.asks for grader in judging.values() if grader.asks} - set(models))
     return PageSource(
         profile=profile,
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
-        | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
+        | {name: grader.title for name, grader in judging.items()},
         tables=_tables(results / "tables"),
         csv={
             name: pack_bytes((results / "tables" / f"{path}.csv").read_bytes())
@@ -340,7 +342,7 @@ def read_source(
         cases=cases,
         pictures=pictures,
         withheld=[title for name, title in _titles(root, benchmarks).items() if name in withheld],
-        files=_run_files(root, {"benchmarks": benchmarks, "models": models, "graders": graders}),
+        files=_run_files(root, {"benchmarks": benchmarks, "models": [*models, *asked], "graders": graders}),
         checklists=load_checklists(folder),
         readiness=load_readiness(folder / "readiness.yaml"),
         cards={name: read_card(folder, name).forms for name in benchmarks},

@@ -127,7 +127,7 @@ MEASURES = (
     Measure(
         PASS1_PATIENTS,
         "pass@1",
-        "Answers that pass, patients alike, on items answered with and without the findings.",
+        "pass@1 with the findings, averaged over patients, on items answered with and without them.",
     ),
     Measure(
         GAIN,

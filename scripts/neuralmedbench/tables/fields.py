@@ -147,7 +147,7 @@ MEASURES = (
     Measure("abstained", "Abstained", "Answers that abstain in the field, of all that came."),
     Measure(
         "out_of_vocabulary",
-        "No label of field",
+        "Labels not allowed",
         "Named labels that the item does not list, of all named labels.",
     ),
     Measure(

@@ -137,7 +137,7 @@ FORM_MEASURES = (
     Measure(
         "consistency",
         "Consistent",
-        "Structured answers whose fields, besides, fit each other.",
+        "Structured answers whose fields are also consistent with each other.",
     ),
     Measure(
         "parse",

@@ -181,12 +181,12 @@ MEASURES = (
     Measure(FOUND, "Named unprompted", "Open answers that name the diagnosis first, of those that were read and graded."),
     Measure(
         CONTRAST,
-        "Recognised minus found",
-        "Share of the same items that is recognised, minus the share that is found; one number a patient.",
+        "Recognised minus named",
+        "Share of the same items that is recognised, minus the share that is named unprompted; one number per patient.",
         "points",
     ),
-    Measure("recognises_only", "Recognises only", "Items that are recognised and not found, of those asked both ways."),
-    Measure("finds_only", "Finds only", "Items that are found and not recognised, of those asked both ways."),
+    Measure("recognises_only", "Recognises only", "Items that are recognised and not named unprompted, of those asked both ways."),
+    Measure("finds_only", "Named only", "Items that are named unprompted and not recognised, of those asked both ways."),
     Measure("found_with_steps", "Found with steps", "As found alone, where steps before the answer are asked for."),
     Measure(
         "picture_in_choice",
@@ -197,7 +197,7 @@ MEASURES = (
     Measure(
         "picture_in_open",
         "Pictures, open",
-        "Share found with the pictures, minus the share found without them.",
+        "Share named unprompted with the pictures, minus the share without them.",
         "points",
     ),
     Measure("recognises_and_finds", "Recognises and finds", "Items that are recognised and found.", main=False),

@@ -175,7 +175,7 @@ def project(tmp_path, monkeypatch):
     write("config/models/paid.yaml", {**paid, "api_key_env": "NMB_PAID"})
     write("config/models/other.yaml", {**paid, "title": "O", "top_p": 0.9, "api_key_env": "NMB_OTHER"})
     write("config/graders/rubric.yaml", {"title": "R", "kind": "rubric"})
-    for part in ("models/text.yaml", "graders/llm.yaml", "prompts", "vocabulary"):
+    for part in ("models/text.yaml", "models/gpt-4o-grader.yaml", "graders/llm.yaml", "prompts", "vocabulary"):
         source, target = ROOT / "config" / part, Path("config", part)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     items = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(3)]

@@ -122,7 +122,7 @@ MEASURES = (
     Measure(
         SENSITIVITY,
         "Sensitivity",
-        "Answers that name the condition, of all about items with it; indeterminate is wrong.",
+        "Answers that name the condition, of all answers to items with it; indeterminate answers count as wrong.",
     ),
     Measure(
         "tp",
@@ -139,7 +139,7 @@ MEASURES = (
     Measure(
         SPECIFICITY,
         "Specificity",
-        "Answers that do not name it, of all about items without it; indeterminate is wrong.",
+        "Answers that do not name it, of all answers to items without it; indeterminate answers count as wrong.",
     ),
     Measure(
         "tn",

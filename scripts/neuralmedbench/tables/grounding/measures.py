@@ -187,10 +187,10 @@ MEASURES = (
     Measure(
         "visual_reliance",
         "Visual reliance",
-        "pass@1 with the own pictures minus pass@1 with shuffled or blank ones (`other_arm`).",
+        "pass@1 with its own pictures minus pass@1 with shuffled or blank ones (`other_arm`).",
         "points",
     ),
-    Measure("mirage", "Mirage", "Answers that describe pictures which were not sent."),
+    Measure("mirage", "Mirage", "Answers that describe pictures although none was sent."),
     Measure(
         "follows_picture",
         "Follows other pictures",
