@@ -197,20 +197,20 @@ PAIR_MEASURES = (
     ),
     Measure(
         "first_alone",
-        "First alone",
+        "Only the first",
         "Items that the first model passes in most of its answers and the second does not.",
         "number",
     ),
     Measure(
         "second_alone",
-        "Second alone",
+        "Only the second",
         "Items that the second model passes in most of its answers and the first does not.",
         "number",
     ),
     Measure(
         "needed",
         "Patients needed",
-        "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
+        "Patients that give 80 % power to detect a difference of the margin.",
         "count",
         main=False,
     ),

@@ -101,7 +101,7 @@ def stated_sentences(study: Study, tables: Tables) -> list[str]:
 
 
 def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise whether the audits passed, and how many planted identifiers were removed."""
+    """Summarise whether the audits passed, and how many removal checks of planted identifiers passed."""
     audits = [benchmark.audit for benchmark in study.benchmarks.values()]
     checked, unchecked = audited(study)
     parts = [f"The audit passed for {sum(checked)} of {counted(len(checked), 'benchmark')}"] if checked or not unchecked else []
@@ -109,7 +109,7 @@ def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
         parts.append(f"{'no' if parts else 'No'} check ran on {listing(unchecked)}: public data, used as published")
     for row in tables["deidentification"]:
         if (row["place"], row["action"]) == ("all", "removals"):
-            parts.append(f"on {row['benchmark']}, {row['count']:,} of {row['required']:,} planted identifiers were removed")
+            parts.append(f"on {row['benchmark']}, {row['count']:,} of {row['required']:,} removal checks of planted identifiers passed")
     with_patients = [benchmark for benchmark in study.benchmarks.values() if benchmark.cluster == PATIENT]
     patients = len({item.patient_id for benchmark in with_patients for item in benchmark.items})
     kinds = listing(sorted({audit.kind for audit in audits})) if audits else "nobody"

@@ -240,19 +240,19 @@ MEASURES = (
     Measure(
         "pearson",
         "Pearson r",
-        "Pearson's correlation of the judge's values with those of one clinician.",
+        "Pearson's correlation of the grader's values with those of one clinician.",
         "number",
     ),
     Measure(
         "spearman",
         "Spearman",
-        "Spearman's rank correlation of the judge's values with those of one clinician.",
+        "Spearman's rank correlation of the grader's values with those of one clinician.",
         "number",
     ),
     Measure(
         "icc",
         "ICC(2,1)",
-        "Agreement of the judge's values with those of one clinician: intraclass correlation.",
+        "Agreement of the grader's values with those of one clinician: intraclass correlation.",
         "number",
     ),
     Measure(
@@ -263,14 +263,14 @@ MEASURES = (
     ),
     Measure(
         "auc",
-        "AUC, pass",
+        "AUROC, pass",
         "Chance that an answer which the clinician passes has a higher value than another one.",
         "number",
     ),
     Measure(
         "bias",
         "Grader bias",
-        "Mean value of the judge minus mean value of the clinician.",
+        "Mean value of the grader minus mean value of the clinician.",
         "points",
     ),
 )

@@ -188,7 +188,7 @@ def planted_takeaway(study: Study, tables: Tables) -> Takeaway:
     opened = sum(row["against_floor"] == OPEN for row in rows)
     text = f"{begun('; '.join(parts), study)}."
     if opened:
-        text += f" Not shown to reach {floor}: {opened} of {counted(len(rows), 'comparison')}."
+        text += f" Whether {floor} are detected is inconclusive in {opened} of {counted(len(rows), 'comparison')}."
     sizes = []
     for benchmark in study.benchmarks:
         if own := [row for row in rows if row["benchmark"] == benchmark and row["n_patients"]]:

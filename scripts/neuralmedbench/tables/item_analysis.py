@@ -308,7 +308,7 @@ MEASURES = (
     Measure(
         NEEDED,
         "Patients needed",
-        "Patients with whom a true difference of the margin is shown in 8 of 10 studies.",
+        "Patients that give 80 % power to detect a difference of the margin.",
         "count",
     ),
 )

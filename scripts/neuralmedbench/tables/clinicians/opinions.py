@@ -238,7 +238,7 @@ def ratings_takeaway(study: Study, tables: Tables) -> Takeaway:
     raters = len({(row["round_id"], row["rater_a"]) for row in agreement if row["between"] == "rater"})
     if not people:
         made_up = sum(row["n"] for row in tables["ratings"])
-        text = "No clinician has rated an answer: every open score on this page is a grader's word."
+        text = "No clinician has rated an answer: graders scored all open answers on this page."
         return Takeaway(text, f"0 ratings by clinicians, {counted(made_up, 'simulated value')}" if made_up else "0 ratings")
     axis = study.form.passes.axis if study.form.passes else ""
     known = [row for row in agreement if (row["measure"], row["axis"]) == ("alpha_ordinal", axis) and row["value"] is not None]
