@@ -12,7 +12,7 @@ import numpy as np
 from neuralmedbench.files.bids import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
-from neuralmedbench.records.words import capital, counted, items_of, listing
+from neuralmedbench.records.words import are, capital, counted, items_of, listing
 from neuralmedbench.tables.declare import (
     ALL,
     Cells,
@@ -272,7 +272,11 @@ def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
     failed, always = [one for one in known if one.passes == 0], sum(one.passes == one.expected for one in known)
     never, unread = (sum((one.unread > 0) is kind for one in failed) for kind in (False, True))
     open_ = f", of {unread} more none passes, but some answers could not be read" if unread else ""
-    parts = [f"no model passes {never} of {counted(len(known), noun)}{open_}; every model always passes {always}"] if known else []
+    parts = (
+        [f"of {counted(len(known), noun)} {never} {are(never)} passed by no model{open_}, and {always} by every model every time"]
+        if known
+        else []
+    )
     if left := len(found) - len(known):
         which = counted(left, f"more {noun}" if known else noun)
         parts.append(f"of {which} it is not known whether a model passes, because answers are missing or not graded")
@@ -301,7 +305,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
         parts.append(
             (
                 name,
-                f"the reference comes from {listing([f'“{one}”' for one in how])}"
+                f"source of the reference: {listing([f'“{one}”' for one in how])}"
                 if how
                 else "how the reference was established is not recorded",
             )

@@ -270,13 +270,13 @@ def confidence_statements() -> list[str]:
     """Return the rules of measurement of confidence, for the page."""
     return [
         (
-            "Confidence: mean confidence minus share right, Brier score, and area under the ROC curve of confidence for right, over the answers "
+            "Confidence: mean confidence minus share right, Brier score, and area under the ROC curve of confidence as a predictor of a right answer, over the answers "
             "that have a confidence and did not abstain; the others are counted. Agreement: the share of an item's samples that name the elected "
             "diagnosis."
         ),
         (
-            "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
-            "last, equal confidences count by expectation over every order of them. (Our rule.)"
+            "Risk and coverage: answers that are not missing are sorted from most to least confident, those without a confidence "
+            "last; coverage is the share taken from the top. Ties are averaged over all their orders. (Our rule.)"
         ),
     ]
 
@@ -291,12 +291,12 @@ MEASURES = (
     Measure(
         SHARE_RIGHT,
         "Right",
-        "Answers that pass, of those with a confidence; by `coverage`, of the surest part of all.",
+        "Answers that pass, of those with a confidence; at a given coverage, of the most confident part of all answers.",
     ),
     Measure(
         OVERCONFIDENCE,
         "Overconfidence",
-        "Mean confidence minus the share right; as a difference, its change from the full request.",
+        "Mean confidence minus the share right; the difference is its change from the full request.",
         "points",
     ),
     Measure(

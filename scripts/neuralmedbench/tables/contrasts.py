@@ -210,7 +210,7 @@ PAIR_MEASURES = (
     Measure(
         "needed",
         "Patients needed",
-        "Patients that give 80 % power to detect a difference of the margin.",
+        "Patients needed for 80 % power to detect a difference as large as the margin.",
         "count",
         main=False,
     ),

@@ -157,7 +157,7 @@ def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
     abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
     calls = counted(sum(row["calls"] or 0 for row in rows), "call")
     pictures = sum(row["pictures"] or 0 for row in rows)
-    nothing = "Nothing left this machine for the answers and grades of this run."
+    nothing = "No data left this machine to produce the answers and grades of this run."
     return Takeaway(
         f"De-identified data went to {listing(abroad)}." if abroad else nothing,
         f"{calls}, {counted(pictures, 'picture')}" if pictures else calls,

@@ -153,7 +153,7 @@ MEASURES = (
     Measure(
         SHARE,
         "Share of errors repaired",
-        "Net share of errors that the findings repair; given where all three differences exceed 0.",
+        "Net share of errors that the findings repair; given only where the findings are significantly better than three controls.",
     ),
     Measure(
         BEYOND_GRADER,

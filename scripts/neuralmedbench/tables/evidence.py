@@ -111,10 +111,10 @@ MEASURES = (
     Measure(
         PASSES,
         "Right with evidence",
-        "Answers that pass with the right evidence (`value_of_slice`; `plain`: without any).",
+        "Answers that pass and also give the right evidence; the row `plain` counts all that pass.",
     ),
     Measure(LOST, "Right without evidence", "Share of answers that pass without the right evidence."),
-    Measure(UNREAD, "Unread places", "Share of answers whose place cannot be read."),
+    Measure(UNREAD, "Unread places", "Share of answers whose place cannot be read.", main=False),
 )
 
 TABLE = topic(EVIDENCE, evidence_rows, MEASURES, labels=lambda row: [(KNOWN, "")])

@@ -65,22 +65,22 @@ def trust_statements(study: Study) -> list[str]:
         return ["A clinician's pass is not defined: `config/rating.yaml` has no `passes`, so no score is corrected by clinicians."]
     return [
         (
-            f"A clinician's pass: {passes.from_} or more on the axis {passes.axis}, of the mean over the raters of an answer, or of the adjudicated "
-            "value where there is one. (Our rule.)"
+            f"A clinician's pass: the mean of an answer's raters on the axis {passes.axis}, or the adjudicated value where there is one, is "
+            f"{passes.from_} or more. (Our rule.)"
         ),
         (
             "Calibrated score: the graders' pass rate over all answers, plus the mean of clinician minus grader over the rated ones, each weighted "
             "with the inverse of the probability with which it was drawn (a prediction-powered mean). Answers that nobody could judge are left "
             "out; topic `calibrated` says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
             "without a clinician. Patients are resampled, with half a pseudo-patient of disagreement added in each direction, so that few "
-            f"ratings without a contradiction do not look certain. From {FEWEST_RATERS} raters on the interval also counts that others "
-            "might judge differently (each rater is left out in turn); with fewer it is about these raters alone. Shown beside a score "
-            f"from {ENOUGH} of a model on. (Our rules.)"
+            f"ratings without a contradiction do not look certain. With {FEWEST_RATERS} or more raters the interval also allows "
+            "for other raters judging differently (each is left out in turn); with fewer it is about these raters only. The rate is shown "
+            f"beside a score once {ENOUGH} of a model are rated. (Our rules.)"
         ),
         (
             "Graders against clinicians: a grader's value and one clinician's, before anything was adjudicated; every rated answer weighs the "
-            f"same, and coefficients are given from {FEWEST_UNITS} answers, items or models on. (Our rule.) Beside it one clinician against "
-            "another, the most that can be asked of a grader. Simulated raters stand apart and never correct a score."
+            f"same, and coefficients are given for at least {FEWEST_UNITS} answers, items or models. (Our rule.) Beside it one clinician is compared with "
+            "another, the upper limit for a grader. Simulated raters stand apart and never correct a score."
         ),
     ]
 
@@ -141,7 +141,7 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
         if study.form.passes is None:
             yield name, f"{GRADER_ONLY} config/rating.yaml does not say what a clinician's pass is."
         elif name in rated:
-            yield name, f"{GRADER_ONLY} clinicians have rated too few of these answers; they count from {ENOUGH} of a model on."
+            yield name, f"{GRADER_ONLY} clinicians have rated too few of these answers; they count once {ENOUGH} of a model are rated."
         else:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."
 
@@ -466,8 +466,8 @@ def _statements_on_rates(study: Study) -> list[str]:
             "Contrasts use items without a missing answer. (Our rule.)"
         ),
         (
-            "Pass: a closed item passes by the option or the class. Of an open item the grader decides: "
-            "about the first diagnosis (the reference, a synonym or a narrower term), or about place and "
+            "Pass: a closed item passes by the option or the class. For an open item the grader decides, "
+            "by the first diagnosis (the reference, a synonym or a narrower term) or by the place and "
             "side of the lesion. A wider term is the right family and does not pass. (Our rule.)"
         ),
         (
@@ -476,10 +476,10 @@ def _statements_on_rates(study: Study) -> list[str]:
             "five candidates of one answer. Other items with five samples have a pass@5 only in their task. (Our rule.)"
         ),
         (
-            f"Rates have {level} intervals and treat patients, not answers, as independent. They are exact on the "
-            "effective sample size, at every number of patients (Korn and Graubard). The variance of a mean over "
+            f"Rates have {level} intervals, which treat patients, not answers, as independent. They are exact for the "
+            "effective sample size, at any number of patients (Korn and Graubard). The variance of a mean over "
             "items is never below that of equally correlated items (Kish). If all or no answers pass, the interval is "
-            "one-sided; no other interval is narrower on either side. (Our rules.)"
+            "one-sided; any other interval of as many items is at least as wide on each side. (Our rules.)"
         ),
     ]
 
@@ -491,8 +491,8 @@ def _statements_on_comparisons(study: Study) -> list[str]:
             "Differences: each patient gives one number, and patients count alike. Patients who share a request count "
             "as one. A sign-flip permutation test is exact up to 12 patients, with "
             f"{settings.resamples:,} draws above (seed {settings.seed}). Below what the draws can resolve, p is Hoeffding's bound. "
-            "The interval contains every value that the same test does not reject. Its far limit is never nearer "
-            "than Newcombe's. (Our rules.)"
+            "The interval contains every value that the same test does not reject. Its limit farther from 0 is never "
+            "closer to 0 than Newcombe's. (Our rules.)"
         ),
         (
             "Tiers: a model joins the tier of the best model unless it is significantly different from it. Rank ranges "
@@ -517,7 +517,9 @@ def _statements_on_comparisons(study: Study) -> list[str]:
             "patient's findings, and the score with the findings only. Errors that remain are not necessarily reasoning "
             "errors. (Our rules.)"
         ),
-        ("Similarity of words is descriptive. It separates hard clinical pairs worse than chance, so it never decides a pass."),
+        (
+            "Similarity of words is descriptive. In a separate test on hard clinical pairs it did worse than chance, so it never decides a pass."
+        ),
     ]
 
 

@@ -264,7 +264,7 @@ MEASURES = (
     Measure(
         "auc",
         "AUROC, pass",
-        "Chance that an answer which the clinician passes has a higher value than another one.",
+        "Chance that an answer that the clinician passes has a higher value than one that the clinician does not pass.",
         "number",
     ),
     Measure(

@@ -184,11 +184,11 @@ def planted_takeaway(study: Study, tables: Tables) -> Takeaway:
             parts += _weak_together([row for row in rows if (row["benchmark"], row["grader"]) == (benchmark, grader)], config.title, where)
     floor = percent(study.grader_floor)
     if not parts:
-        parts.append(f"no grader detects significantly less than {floor} of a planted error")
+        parts.append(f"for no planted error is detection significantly below {floor}")
     opened = sum(row["against_floor"] == OPEN for row in rows)
     text = f"{begun('; '.join(parts), study)}."
     if opened:
-        text += f" Whether {floor} are detected is inconclusive in {opened} of {counted(len(rows), 'comparison')}."
+        text += f" It is inconclusive in {opened} of {counted(len(rows), 'comparison')}."
     sizes = []
     for benchmark in study.benchmarks:
         if own := [row for row in rows if row["benchmark"] == benchmark and row["n_patients"]]:

@@ -268,7 +268,7 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
                 number = sum(bool(row["flags"]) for row in own)
                 parts.append((name, f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})"))
             else:
-                few = f": most flags need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
+                few = f", but most flags could not be computed: they need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
                 parts.append((name, f"no item is flagged{few}"))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
     text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
@@ -308,7 +308,7 @@ MEASURES = (
     Measure(
         NEEDED,
         "Patients needed",
-        "Patients that give 80 % power to detect a difference of the margin.",
+        "Patients needed for 80 % power to detect a difference as large as the margin.",
         "count",
     ),
 )

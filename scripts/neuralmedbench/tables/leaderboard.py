@@ -323,7 +323,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
     for name, benchmark in study.benchmarks.items():
         ranked = ranked_of(tables, name)
         first = [row["model"] for row in ranked if row["tier"] == 1]
-        who, whole = titles_of(study, first), f"the first tier of {len(ranked)} with a rank"
+        who, whole = titles_of(study, first), f"the first tier ({counted(len(ranked), 'model')} {are(len(ranked))} ranked)"
         if len(ranked) == 1:
             words = f"{who} is the only model with a rank"
         else:
@@ -335,7 +335,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
-    text = f"Patients are the independent units. Intervals are at {percent(settings.confidence)}, from {settings.resamples:,} resamples where they are resampled; one correction covers the sentences at a glance and the tiers."
+    text = f"Patients are the independent units. Intervals are {percent(settings.confidence)} intervals; those from resampling use {settings.resamples:,} resamples. One correction covers the sentences at a glance and the tiers."
     return Takeaway(text, whole_size(study, tables))
 
 

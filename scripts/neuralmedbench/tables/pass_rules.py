@@ -53,11 +53,13 @@ def pass_definition(items: Sequence[Item]) -> str:
     rules = pass_rules(items)
     if not rules:
         return "No item has a reference that an answer can meet."
-    parts = [
-        f"{rule} ({', '.join(FAMILY_TITLES[family].lower() for family in own)})" if len(rules) > 1 else rule for rule, own in rules.items()
-    ]
+    if len(rules) == 1:
+        whole = f"An answer passes if it {next(iter(rules))}."
+    else:
+        parts = [f"{', '.join(FAMILY_TITLES[family] for family in own)}: it {rule}." for rule, own in rules.items()]
+        whole = f"An answer passes by the rule of its task. {' '.join(parts)}"
     last = " The last answer of a dialogue counts." if any(item.runner is Runner.DIALOGUE for item in items) else ""
-    return f"An answer passes if it {'; or '.join(parts)}.{last}"
+    return f"{whole}{last}"
 
 
 def definitions(study: Study) -> dict[str, str]:

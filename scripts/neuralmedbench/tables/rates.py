@@ -169,7 +169,7 @@ def _group(row: Cells) -> object:
 
 
 MEASURES = (
-    Measure("pass1", "pass@1", "Share of all expected answers that pass; the mean over items, as papers have it."),
+    Measure("pass1", "pass@1", "Share of all expected answers that pass, averaged over items and not over patients."),
     Measure(
         "pass5",
         "pass@5, samples",

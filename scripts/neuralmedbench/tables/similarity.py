@@ -107,7 +107,7 @@ MEASURES = (
     Measure(
         OF_VOCABULARY,
         "AUROC, vocabulary",
-        "Chance that a right diagnosis, by the vocabulary, is more alike than a wrong one.",
+        "Chance that a diagnosis that is right by the vocabulary is more similar to the reference than a wrong one.",
         "number",
     ),
     Measure(

@@ -49,7 +49,7 @@ def topic_takeaway(
     if not of_models and any(map(is_simulated, rows)):
         return Takeaway(SIMULATED_ALONE, _sizes(rows))
     if not sentences:
-        return Takeaway(f"Too few to report: fewer than {FEWEST_PATIENTS} in every row.", _sizes(rows))
+        return Takeaway(f"Too few to report: no row is about {FEWEST_PATIENTS} or more.", _sizes(rows))
     return Takeaway(f"{sentences[0]}.", _sizes(whole))
 
 

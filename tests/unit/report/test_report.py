@@ -461,7 +461,7 @@ def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_unde
 
 
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
-    assert '<p class="takeaway">Nothing left this machine for the answers and grades of this run.</p>' in text
+    assert '<p class="takeaway">No data left this machine to produce the answers and grades of this run.</p>' in text
     assert "changed within the run" not in text
     table, provenance = study / "results" / "tables" / "destinations.csv", study / "results" / "provenance.json"
     originals = table.read_text(encoding="utf-8"), provenance.read_text(encoding="utf-8")

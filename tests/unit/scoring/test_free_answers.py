@@ -129,4 +129,4 @@ def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted(
     outcomes = gather_outcomes(item.benchmark, item.axis, [item], [gold], scores={"fusion": rows}, sampled={"fusion": True})
     counts = outcomes.counts[Key("fusion")]
     assert (counts.missing.tolist(), counts.grades["rubric"].tolist()) == ([1], [1.0])
-    assert recount("rubric", TracedAnswers(outcomes, Key("fusion"), np.array([0]), {})) == 1.0
+    assert recount("rubric", TracedAnswers(outcomes, Key("fusion"), np.array([0]), outcomes.answers.of(Key("fusion")), {})) == 1.0

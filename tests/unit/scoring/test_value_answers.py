@@ -165,7 +165,7 @@ def study() -> Study:
     items = [asked(number) for number in range(1, 6)]
     scores = [scored(item, row, text) for item, row, text in zip(items, gold, answers, strict=True)]
     benchmark = SimpleNamespace(name="demo", items=items, gold=gold, scores={"m": scores}, outcomes=None)
-    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
+    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, models={"m": None}, settings=IntervalSettings(100, 1, 0.95)))
 
 
 def test_every_field_has_its_official_rate(study: Study) -> None:

@@ -23,6 +23,7 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import LEFT_OPEN
 from neuralmedbench.records.scores import Score, response_key, text_digest
 from neuralmedbench.scoring.scores import elect, score_responses
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables
 
@@ -194,9 +195,9 @@ def test_a_trace_counts_the_votes_again_and_lists_every_call_behind_them(study):
     for bound in ("low", "high"):
         text = trace(look_up_cell("measures", words, bound, study / "results/tables"), root=study)
         assert f"recomputed from the scores: {row[bound]}, the same" in text
-    answers = read_answers(DEPTH, "alpha", strategy="self_consistency", root=study)
-    assert (answers.counts.samples[answers.places] == 1).all()
-    assert {len(answers.responses[answers.item(place).item_id]) for place in answers.places} == {5}
+    answers = read_answers(DEPTH, Key("alpha", strategy="self_consistency"), root=study)
+    assert (answers.samples.number()[answers.places] == 1).all()
+    assert {len(answers.responses[answers.outcomes.items[place].item_id]) for place in answers.places} == {5}
     assert (recount("expected", answers), recount("missing", answers)) == (12, 1)
 
 

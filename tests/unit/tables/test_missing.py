@@ -283,7 +283,7 @@ def test_cases_whose_answers_could_not_be_read_are_not_counted_as_never_passed(m
     monkeypatch.setattr(cohort, "whole_size", lambda *_: "12 answers")
     study: Any = SimpleNamespace(benchmarks={"b": None})
     assert cohort.cases_takeaway(study, {"leaderboard": []}).takeaway == (
-        "No model passes 1 of 3 cases, of 1 more none passes, but some answers could not be read; every model always passes 1."
+        "Of 3 cases 1 is passed by no model, of 1 more none passes, but some answers could not be read, and 1 by every model every time."
     )
 
 
@@ -309,7 +309,7 @@ def test_cases_of_which_an_answer_is_missing_are_not_counted_as_never_passed(tmp
     written(tmp_path, study)
     notes = json.loads((tmp_path / "results" / "tables" / "notes.json").read_text(encoding="utf-8"))["blocks"]["cases"]
     assert notes["takeaway"] == (
-        "No model passes 1 of 3 cases; every model always passes 1; of 1 more case it is not known whether a model passes, "
+        "Of 3 cases 1 is passed by no model, and 1 by every model every time; of 1 more case it is not known whether a model passes, "
         "because answers are missing or not graded."
     )
     assert notes["n"].startswith("3 cases with a grade of every answer")

@@ -16,6 +16,7 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.recording.record import _missing
 from neuralmedbench.recording.trace import read_answers, recount
 from neuralmedbench.records.scores import Grade, GradeState, Score
+from neuralmedbench.tables.outcomes import Key
 
 MODELS = ("alpha", "beta")
 UNREAD = {
@@ -65,7 +66,7 @@ def test_the_share_of_answers_not_graded_stands_beside_the_rates_of_the_leaderbo
     assert (board["rank"], board["tier"]) == ("", "")
     assert float(board["best_case"]) - float(board["worst_case"]) == pytest.approx(number / expected, abs=1e-6)
     assert [board[name] for name in ("pass1", "pass1_low", "pass1_high", "candidates5", "core_diagnosis")] == [""] * 5
-    answers = read_answers(DEPTH, "beta", root=tmp_path)
+    answers = read_answers(DEPTH, Key("beta"), root=tmp_path)
     for name in ("missing", "worst_case", "best_case"):
         assert float(board[name]) == pytest.approx(recount(name, answers), abs=1e-6)
 

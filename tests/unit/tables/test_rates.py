@@ -121,9 +121,9 @@ def test_a_rule_follows_from_how_an_item_passes() -> None:
     assert pass_definition([question(0, DX)]) == "An answer passes if it names the reference diagnosis first."
     both = pass_definition([question(0, DX, Runner.DIALOGUE), question(1, PLACE)])
     assert both.startswith(
-        "An answer passes if it names the reference diagnosis first (diagnosis); or names the place and side of the lesion"
+        "An answer passes by the rule of its task. Diagnosis: it names the reference diagnosis first. Localisation: it names the place"
     )
-    assert both.endswith("(localisation). The last answer of a dialogue counts.")
+    assert both.endswith("that there is none. The last answer of a dialogue counts.")
 
 
 KINDS: dict[str, tuple[Family, Runner] | None] = {

@@ -244,7 +244,7 @@ def test_of_a_model_whose_answers_are_all_missing_no_table_has_a_rate(tmp_path: 
     metrics = json.loads((tmp_path / "results" / "metrics.json").read_text())
     assert metrics[DEPTH]["beta"] == metrics[BREADTH]["beta"] == {"missing_fraction": 1.0}
     told = (tmp_path / "results" / "tables" / "verdict.json").read_text() + (tmp_path / "results" / "tables" / "notes.json").read_text()
-    assert "2 with a rank" in told
+    assert "2 models are ranked" in told
     assert "Beta" not in told
 
 

@@ -88,7 +88,7 @@ def test_differences_of_a_family_are_counted_by_their_corrected_answer() -> None
 def test_no_number_of_fewer_than_eight_patients_is_in_a_sentence(count: object) -> None:
     line = topic_takeaway([number("rate", value=0.5, n_patients=count, n_items=count)], MEASURES, TITLES)
     assert line is not None
-    assert line.takeaway == f"Too few to report: fewer than {FEWEST_PATIENTS} in every row."
+    assert line.takeaway == f"Too few to report: no row is about {FEWEST_PATIENTS} or more."
 
 
 def test_numbers_of_simulated_raters_are_in_no_sentence() -> None:
