@@ -243,7 +243,7 @@ def test_the_sentence_counts_the_flags() -> None:
     assert "to detect a difference of 10 points" in said.takeaway
     few = study_of({name: right[name] for name in MODELS[:3]})
     said = items_takeaway(few, {"items": [dict(row) for row in item_rows(few)], "plan": []})
-    assert said.takeaway == "No item is flagged: but most flags could not be computed: they need 8 models."
+    assert said.takeaway == "No item is flagged, but most flags could not be computed: they need 8 models."
 
 
 @pytest.mark.parametrize(

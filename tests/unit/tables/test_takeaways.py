@@ -134,7 +134,7 @@ def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_no
     ]
     said = destinations_takeaway(study(), tables(destinations=rows))
     assert (said.takeaway, said.n) == ("De-identified data went to api.example.org.", "10 calls, 20 pictures")
-    assert destinations_takeaway(study(), tables(destinations=rows[:1])).takeaway.startswith("Nothing left this machine")
+    assert destinations_takeaway(study(), tables(destinations=rows[:1])).takeaway.startswith("No data left this machine")
 
 
 def test_conditions_that_cannot_be_told_are_neither_met_nor_not_met() -> None:

@@ -367,7 +367,7 @@ def test_too_few_ratings_are_told_and_do_not_reach_the_leaderboard(written: Writ
     assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
     rates = pick(tables["calibrated"], measure="calibrated")
     assert {row["note"] for row in rates} == {"too few rated: counts from 60 answers of 8 patients on"}
-    few = "Grader only: clinicians have rated too few of these answers; they count from 60 answers of 8 patients of a model on."
+    few = "Grader only: clinicians have rated too few of these answers; they count once 60 answers of 8 patients of a model are rated."
     assert told["grader_only"] == {DEPTH: few}
     graders = block("graders", tables, told)
     needed = f"<small>too few rated: counts from 60 answers of 8 patients on: rated here {FEW}</small>"
