@@ -122,9 +122,14 @@ def unsure_span(low: Cell, high: Cell) -> str:
     >>> unsure_span(-0.31, 0.06), unsure_span("-0.55", "-0.08")
     ('−31 to +6', '−55 to −8 before correction')
     """
-    ends = [end for cell in (low, high) if (end := number(cell)) is not None]
     span = points_span(low, high)
-    return f"{span} before correction" if len(ends) == 2 and min(ends) * max(ends) > 0 else span
+    return f"{span} before correction" if _excludes_zero(low, high) else span
+
+
+def _excludes_zero(low: Cell, high: Cell) -> bool:
+    """Return True for an interval that is known and on one side of 0."""
+    ends = number(low), number(high)
+    return None not in ends and (ends[0] or 0.0) * (ends[1] or 0.0) > 0
 
 
 def apart(difference: Cell, low: Cell, high: Cell) -> str:
@@ -135,12 +140,13 @@ def apart(difference: Cell, low: Cell, high: Cell) -> str:
     >>> apart(-0.44, -0.56, -0.31), apart("0.12", "-0.03", "0.27"), apart(0.2, 0.1, 0.3)
     ('44 points lower (31 to 56)', '−3 to +27', '20 points higher (10 to 30)')
     """
-    size, ends = number(difference), [end for cell in (low, high) if (end := number(cell)) is not None]
+    size = number(difference)
     if size is None:
         return _absent(difference, UNKNOWN)
-    if len(ends) < 2 or min(ends) * max(ends) <= 0:
+    if not _excludes_zero(low, high):
         return points_span(low, high)
-    span = " to ".join(points(end, plus="") for end in sorted(map(abs, ends)))
+    nearest, farthest = sorted(abs(number(end) or 0.0) for end in (low, high))
+    span = points_span(nearest, farthest, plus="")
     return f"{points(abs(size), plus='')} points {'lower' if size < 0 else 'higher'} ({span})"
 
 

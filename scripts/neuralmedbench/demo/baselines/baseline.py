@@ -147,11 +147,10 @@ class Baseline:
 
     def _named(self, choice: ChoiceQuestion) -> list[list[int]]:
         """Return the candidates that each option names, a wide name all that it covers; empty if an option names none."""
-        named = []
-        for option in choice.options:
-            entry = self._reader.vocabulary.find(option)
-            covered = {entry.key, *(narrower.key for narrower in self._reader.vocabulary.descendants(entry.key))} if entry else set()
-            named.append([index for index, key in enumerate(self._reader.keys) if key in covered])
+        vocabulary = self._reader.vocabulary
+        entries = [vocabulary.find(option) for option in choice.options]
+        lines = [vocabulary.lineage(key) for key in self._reader.keys] if all(entries) else []
+        named = [[index for index, line in enumerate(lines) if entry and entry.key in line] for entry in entries]
         return named if all(named) else []
 
     def _fields(self, opinion: Opinion, scores: npt.NDArray[np.float64], random: np.random.Generator, temperature: float) -> str:
